@@ -1,0 +1,52 @@
+# Each target sets up what it needs and is quick when nothing changed.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(BIN)/uv
+ROWS ?= 1000000
+
+.PHONY: help setup run test check bench lock clean
+
+help: ## what can be made
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: $(VENV)/.ready ## install everything into .venv
+
+$(UV):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Rowcall needs Python 3.11 or later; set PYTHON=python3.x")'
+	@$(PYTHON) -m venv $(VENV) || { echo "python3-venv is missing: apt-get install python3-venv"; exit 1; }
+	@$(BIN)/python -m pip install -q 'uv>=0.9'
+
+$(VENV)/.ready: requirements-dev.lock pyproject.toml | $(UV)
+	@$(UV) pip install -q --python $(BIN)/python --require-hashes -r requirements-dev.lock
+	@$(UV) pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.ready-bench: requirements-bench.lock $(VENV)/.ready
+	@$(UV) pip install -q --python $(BIN)/python --require-hashes -r requirements-bench.lock
+	@touch $@
+
+run: $(VENV)/.ready ## inspect the sample files
+	@for file in samples/*; do $(BIN)/rowcall inspect "$$file" || exit 1; done
+
+test: $(VENV)/.ready ## run every test
+	@$(BIN)/python -m pytest
+
+check: $(VENV)/.ready ## lint, format and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/basedpyright
+	@$(BIN)/lint-imports
+
+bench: $(VENV)/.ready-bench ## measure against other readers (ROWS=1000000)
+	@$(BIN)/python bench/readers.py --rows $(ROWS)
+
+lock: | $(UV) ## resolve the dependencies anew
+	@$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock
+	@$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group dev -o requirements-dev.lock
+	@$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group bench -o requirements-bench.lock
+
+clean: ## remove what was installed and made
+	@rm -rf $(VENV) bench/data .pytest_cache .ruff_cache .hypothesis

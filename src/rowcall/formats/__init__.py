@@ -1,0 +1,1 @@
+"""Files become rows, and rows files."""
