@@ -15,6 +15,7 @@ from rowcall.model import Code
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 
 class Format(StrEnum):

@@ -1,0 +1,135 @@
+"""The workbook around the rows: styles, widths, comments, drop-downs. All that XlsxWriter does for us."""
+
+import io
+import shutil
+from functools import cache
+from pathlib import Path
+from typing import IO, Any, cast
+
+import polars as pl
+from xlsxwriter import Workbook
+from xlsxwriter.exceptions import FileCreateError
+from xlsxwriter.format import Format
+from xlsxwriter.utility import xl_range, xl_range_abs
+from xlsxwriter.worksheet import Worksheet
+
+from rowcall.formats.excel_rows import SheetRows, Styles
+from rowcall.formats.reading import MIB
+from rowcall.formats.writing import WriteColumn
+
+MAX_ROWS, MAX_COLUMNS = 1_048_576, 16_384
+_MAX_LIST = 255
+_CHOICES = "_choices"
+_COMMENT_BOX = {"width": 280, "height": 90}
+_HEADER = {"bold": True, "bg_color": "#E7EBF0", "bottom": 1, "num_format": "@"}
+
+
+class _Sheet(Worksheet):
+    """A sheet that takes its rows as ready-made XML."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: IO[bytes] = io.BytesIO()
+
+    def cover(self, rows: int, columns: int) -> None:
+        """Say which cells are in use; XlsxWriter knows it only of cells that it wrote itself."""
+        self.dim_rowmin, self.dim_colmin = 0, 0
+        self.dim_rowmax, self.dim_colmax = max(1, rows) - 1, columns - 1
+
+    def _write_sheet_data(self) -> None:
+        out = cast("io.TextIOWrapper", self.fh)
+        out.write("<sheetData>")
+        out.flush()
+        self.rows.seek(0)
+        shutil.copyfileobj(self.rows, out.buffer, MIB)
+        out.write("</sheetData>")
+
+
+class Book:
+    """A workbook with one sheet of ready-made rows, made in a folder of its own."""
+
+    def __init__(self, folder: Path, sheet: str, *, guard_formulas: bool) -> None:
+        self.path = folder / "workbook.xlsx"
+        # XlsxWriter's annotations are partial
+        self._book = cast("Any", Workbook(str(self.path), {"tmpdir": str(folder), "use_zip64": True}))
+        self._sheet = self._add_sheet(sheet)
+        self._text: Format = self._book.add_format({"num_format": "@"})
+        self._choices: list[tuple[str, ...]] = []
+        self.styles = self._styles(guard_formulas=guard_formulas)
+
+    def set_column(self, place: int, width: int, *, text: bool, hidden: bool) -> None:
+        """Shape a column; as text, it keeps what is typed into it later as it is typed."""
+        self._sheet.set_column(place, place, width, self._text if text else None, {"hidden": hidden})
+
+    def comment(self, row: int, place: int, text: str) -> None:
+        self._sheet.write_comment(row, place, text, _COMMENT_BOX)
+
+    def offer(self, place: int, first_row: int, choices: tuple[str, ...]) -> None:
+        """Let the cells of a column, from a row on, be picked from a list."""
+        rule = {
+            "validate": "list",
+            "source": list(choices) if _fits_inline(choices) else self._listed(choices),
+            "error_title": "Not in the list",
+            "error_message": "Pick one of the values of the list.",
+        }
+        self._sheet.data_validation(first_row, place, MAX_ROWS - 1, place, rule)
+
+    def freeze_header(self, rows: int, columns: int) -> None:
+        self._sheet.freeze_panes(1, 0)
+        self._sheet.autofilter(0, 0, rows - 1, columns - 1)
+
+    def close(self, spool: IO[bytes], rows: int, columns: int) -> None:
+        """Make the file from the rows, which cover this many rows and columns of the sheet."""
+        self._sheet.rows = spool
+        self._sheet.cover(rows, columns)
+        self._sheet.ignore_errors({"number_stored_as_text": xl_range(0, 0, max(1, rows) - 1, columns - 1)})
+        if self._choices:
+            self._write_choices()
+        try:
+            self._book.close()
+        except FileCreateError as error:  # XlsxWriter's wrapping of an OSError
+            raise cast("OSError", error.args[0]) from error
+
+    def _listed(self, choices: tuple[str, ...]) -> str:
+        place = len(self._choices)
+        self._choices.append(choices)
+        return f"={_CHOICES}!{xl_range_abs(0, place, len(choices) - 1, place)}"
+
+    def _write_choices(self) -> None:
+        """A hidden sheet with a column for each list that is too long, or not plain enough, for a rule."""
+        sheet = self._add_sheet(_CHOICES)
+        sheet.hide()
+        lists = [pl.DataFrame({str(place): list(choices)}) for place, choices in enumerate(self._choices)]
+        frame = pl.concat(lists, how="horizontal")
+        rows = SheetRows([WriteColumn(name=name) for name in frame.columns], self.styles)
+        sheet.rows = io.BytesIO(rows.body(frame, frame, 1))
+        sheet.cover(frame.height, frame.width)
+
+    def _add_sheet(self, name: str) -> _Sheet:
+        return self._book.add_worksheet(name, _Sheet)
+
+    def _styles(self, *, guard_formulas: bool) -> Styles:
+        guarded = self._book.add_format({"num_format": "@", "quote_prefix": True})
+
+        @cache
+        def of_format(number_format: str) -> int:
+            return 0 if number_format == "General" else _index(self._book.add_format({"num_format": number_format}))
+
+        return Styles(
+            of_format=of_format,
+            text=_index(self._text),
+            header=_index(self._book.add_format(_HEADER)),
+            formula=_index(guarded) if guard_formulas else None,
+        )
+
+
+def _index(form: Format) -> int:
+    """The number by which cells refer to the format; XlsxWriter gives it when first asked."""
+    return cast("int", form._get_xf_index())  # noqa: SLF001  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType] (no public way)
+
+
+def _fits_inline(choices: tuple[str, ...]) -> bool:
+    """Whether a rule itself can hold the list: short, and nothing in it that separates, quotes or is trimmed."""
+    length = len(",".join(choices).encode("utf-16-le")) // 2
+    plain = all(choice.isprintable() and choice == choice.strip() and choice for choice in choices)
+    return plain and length <= _MAX_LIST and not any(mark in choice for choice in choices for mark in ',"')

@@ -1,0 +1,208 @@
+"""One JSON record, read exactly: its keys with their values as they stand in the file, or what is wrong with it."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from rowcall.formats.reading import MIB, Limits
+from rowcall.model import Code
+
+Record = Mapping[str, msgspec.Raw]
+
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_VALUE = msgspec.json.Decoder(msgspec.Raw)  # checks the grammar and builds nothing
+_TEXT = msgspec.json.Decoder(str)
+_BRACE = ord("{")
+_BACKSLASH, _COLON, _QUOTE, _SPACE = b'\\:" '
+_MOST_REBUILT = 4 * MIB
+
+_TOKEN = re.compile(rb'"((?:[^"\\]++|\\.)*+)"(?:[ \t\r\n]*+(:))?|([\[{])|[\]}]', re.DOTALL)
+_ESCAPE = re.compile(rb"\\(u0000|.)", re.DOTALL)
+_SURROGATE = re.compile(
+    rb"(\\[^u]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2}", re.DOTALL
+)
+_REASON = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a record can't become a row."""
+
+    code: Code
+    message: str
+
+
+def read_record(text: bytes, line: int, limits: Limits, *, cut: bool = False) -> Record | Fault:
+    """Read one record. `cut` says that the file ends behind it, so that an open end means a truncated file."""
+    if len(text) > limits.record_bytes:
+        return too_long(limits)
+    try:
+        text.decode()
+        _VALUE.decode(text)
+    except UnicodeDecodeError as error:
+        return Fault(
+            Code.INVALID_ENCODING, f"Byte 0x{text[error.start]:02x} is not UTF-8, {_where(text, error.start, line)}."
+        )
+    except RecursionError:
+        return _too_deep(limits)
+    except msgspec.DecodeError as error:
+        return _malformed(text, line, str(error), cut=cut)
+    if text.lstrip()[0] != _BRACE:
+        return Fault(Code.NOT_AN_OBJECT, f"Expected an object in braces, found {_shown(text.strip())}.")
+    return structural_fault(text, limits) or _nul(text) or _OBJECT.decode(text)
+
+
+def is_broken(text: bytes) -> bool:
+    """Whether no continuation could make this the beginning of a JSON value."""
+    try:
+        _VALUE.decode(text)
+    except RecursionError:
+        return False
+    except msgspec.DecodeError as error:
+        return "truncated" not in str(error)
+    return False
+
+
+def is_value(text: bytes) -> bool:
+    """Whether this is one whole JSON value."""
+    try:
+        _VALUE.decode(text)
+    except (RecursionError, msgspec.DecodeError):
+        return False
+    return True
+
+
+def cell_text(value: str) -> str | None:
+    """A value as text: a string without quotes and escapes, null as None, everything else as it stands."""
+    if value[0] == '"':
+        return _TEXT.decode(value) if "\\" in value else value[1:-1]
+    return None if value[0] == "n" else value
+
+
+def structural_fault(text: bytes, limits: Limits, *, depth: int = 0) -> Fault | None:
+    """Look through valid JSON for doubled keys, too many keys and too deep nesting, without building its values.
+
+    Building them could take 25 times the text's size (`[[],[],…]`); this holds the keys of the open objects only.
+    """
+    open_keys: list[set[bytes]] = []
+    for token in _TOKEN.finditer(text):
+        kind = token.lastindex
+        if kind == 2:
+            key = _plain(token[1])
+            if key in open_keys[-1]:
+                return Fault(Code.DUPLICATE_KEY, f"The key {_shown(key)} stands twice in one object.")
+            open_keys[-1].add(key)
+            if len(open_keys[-1]) > limits.columns and depth + len(open_keys) == 1:
+                return too_many_keys(limits)
+        elif kind == 3:
+            open_keys.append(set())
+            if depth + len(open_keys) > limits.json_depth:
+                return _too_deep(limits)
+        elif kind is None:
+            open_keys.pop()
+    return None
+
+
+def nested_sound(values: Sequence[str], limits: Limits) -> bool:
+    """Whether nested values of one record each have no doubled key and aren't too deep.
+
+    Decoding and encoding again drops doubled keys; it takes a fifth of the time of looking at each value, but more
+    memory, and only texts without escapes are written again as they stood.
+    """
+    deep = limits.json_depth
+    odd = [value for value in values if "\\" in value or value.count("[") + value.count("{") >= deep]
+    plain = ",".join(value for value in values if value not in odd) if odd else ",".join(values)
+    if len(plain) > _MOST_REBUILT:
+        odd, plain = list(values), ""
+    if any(structural_fault(value.encode(), limits, depth=1) for value in odd):
+        return False
+    text = f"[{plain}]".encode()
+    try:
+        again = msgspec.json.encode(msgspec.json.decode(text))
+    except msgspec.ValidationError:  # an integer of thousands of digits
+        return False
+    return possible_keys(again) == possible_keys(text)
+
+
+def possible_keys(text: bytes) -> int | None:
+    """Count the colons of valid JSON that may stand behind a key: never fewer than there are keys.
+
+    None when blanks in front of colons make that hard to say.
+    """
+    data = np.frombuffer(text, np.uint8)
+    colons = np.flatnonzero(data == _COLON)
+    before = data[colons - 1]
+    quoted, spaced = colons[before == _QUOTE], colons[before <= _SPACE]
+    if (data[spaced - 2] <= _SPACE).any():
+        return None
+    within_text = (data[quoted - 2] == _BACKSLASH) & (data[quoted - 3] != _BACKSLASH)
+    return int(len(quoted) - np.count_nonzero(within_text) + np.count_nonzero(data[spaced - 2] == _QUOTE))
+
+
+def too_long(limits: Limits) -> Fault:
+    return Fault(Code.LINE_TOO_LONG, f"The record is longer than {limits.record_bytes:,} bytes.")
+
+
+def too_many_keys(limits: Limits) -> Fault:
+    message = f"With the keys of this record the file would have more than {limits.columns:,} columns."
+    return Fault(Code.TOO_MANY_COLUMNS, message)
+
+
+def _too_deep(limits: Limits) -> Fault:
+    return Fault(Code.JSON_TOO_DEEP, f"Brackets are nested deeper than {limits.json_depth} levels.")
+
+
+def _plain(key: bytes) -> bytes:
+    return _TEXT.decode(b'"%b"' % key).encode() if b"\\" in key else key
+
+
+def _nul(text: bytes) -> Fault | None:
+    if b"\\u0000" in text and any(escape[1] == b"u0000" for escape in _ESCAPE.finditer(text)):
+        return Fault(Code.NUL_CHARACTER, "A text holds a NUL character (\\u0000), which no database text can hold.")
+    return None
+
+
+def _malformed(text: bytes, line: int, error: str, *, cut: bool) -> Fault:
+    if not text.strip():
+        return Fault(Code.INVALID_JSON, "A record is missing: nothing stands where one is expected.")
+    if b"\0" in text:
+        return Fault(Code.NUL_CHARACTER, f"There is a NUL byte, {_where(text, text.index(0), line)}.")
+    if lone := _lone_surrogate(text):
+        return Fault(Code.INVALID_ENCODING, f"The escape {lone} is half of a surrogate pair: no character.")
+    if found := _REASON.fullmatch(error):
+        at = min(int(found[2]), len(text))
+        return Fault(Code.INVALID_JSON, f"Not valid JSON: {found[1]}, {_where(text, at, line)}{_before(text, at)}.")
+    if cut:
+        return Fault(Code.TRUNCATED, "The file ends inside this record.")
+    return Fault(Code.INVALID_JSON, "The record ends before its last quote or bracket is closed.")
+
+
+def _lone_surrogate(text: bytes) -> str | None:
+    """The half pair that is the only thing wrong with a text, if there is one."""
+    lone: list[bytes] = []
+
+    def replaced(found: re.Match[bytes]) -> bytes:
+        if found[1] is None:
+            lone.append(found[0])
+        return found[1] or b"\\ufffd"
+
+    repaired = _SURROGATE.sub(replaced, text)
+    return lone[0].decode() if lone and is_value(repaired) else None
+
+
+def _where(text: bytes, at: int, line: int) -> str:
+    characters = len(text[:at].decode("utf-8", "replace")) + 1
+    return f"near character {characters:,} of the record (line {line + text.count(10, 0, at):,})"
+
+
+def _before(text: bytes, at: int) -> str:
+    shown = text[max(0, at - 20) : at].decode("utf-8", "replace").strip()
+    return f", behind {shown!r}" if shown else ""
+
+
+def _shown(text: bytes) -> str:
+    shown = text[:40].decode("utf-8", "replace")
+    return repr(shown) if len(text) <= 40 else f"{shown!r}…"

@@ -1,0 +1,91 @@
+"""XLSX and XLSM as streams of cells, in bounded memory: surveyed once, then read as often as asked.
+
+Measured on 200,000 rows of ten columns, all kinds: this reader takes 2.3 s of processor time and 130 MB. Calamine
+takes 1.5 s and 170 MB for the cells alone, and as much again to turn them into text and hand them over from the child
+that it must run in; it drops error cells, and at a million rows it needs 790 MB. So it reads only the other formats.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import polars as pl
+
+from rowcall.formats.reading import Limits, LocalFile
+from rowcall.formats.sheet_cells import Cells
+from rowcall.formats.xlsx_blocks import ROWS, Document, Elements, blocks
+from rowcall.formats.xlsx_cell_walk import CellWalk
+from rowcall.formats.xlsx_cells import StoredCells, fast_cells
+from rowcall.formats.xlsx_parts import read_book
+from rowcall.formats.xlsx_strings import HeldTexts, SharedTexts, shared_texts
+from rowcall.formats.xlsx_survey import survey
+from rowcall.formats.xlsx_values import Values
+from rowcall.formats.xlsx_zip import Package, corrupt
+
+_XML_PER_TEXT = 2  # a row's XML may be this many times as long as its longest allowed text
+
+
+class XlsxWorkbook:
+    """An opened XLSX or XLSM; macros, external links and drawings are never looked at."""
+
+    def __init__(self, file: LocalFile, limits: Limits) -> None:
+        self._package = Package(file.path, limits)
+        self._longest = limits.record_bytes * _XML_PER_TEXT
+        self._record_bytes = limits.record_bytes
+        self._file_size = file.size
+        self._read, self._size = 0, 1
+        try:
+            self._book = read_book(self._package)
+            self.sheets = tuple(
+                survey(sheet, self._package.stream(sheet.part), self._longest) for sheet in self._book.sheets
+            )
+        except BaseException:
+            self._package.close()
+            raise
+
+    @property
+    def position(self) -> int:
+        """How far the sheet was read, as a share of the file."""
+        return self._file_size * self._read // self._size
+
+    def cells(self, sheet: int) -> Iterator[Cells]:
+        """The cells of a sheet, from the start."""
+        values = Values(self._shared, self._book.from_1904, self._record_bytes)
+        last = 0
+        for stored in self._stored(self._book.sheets[sheet].part):
+            stored.checked()
+            if len(stored.rows) and stored.rows[0] <= last:
+                raise corrupt(f"row {stored.rows[0]} follows row {last}.")
+            last = max(last, stored.last)
+            yield from values.cells(stored)
+
+    def close(self) -> None:
+        self._package.close()
+
+    @cached_property
+    def _shared(self) -> SharedTexts:
+        part = self._book.strings_part
+        if part is None:
+            return HeldTexts(pl.Series([], dtype=pl.String))
+        return shared_texts(part, self._package.stream(part), self._longest)
+
+    def _stored(self, part: str) -> Iterator[StoredCells]:
+        last = 0
+        for block in blocks(part, self._counted(part), ROWS, self._longest):
+            if isinstance(block, Elements):
+                cells = fast_cells(block.data, self._book.kind) or self._walked(part, block.data, last)
+                last = cells.last
+                yield cells
+            elif isinstance(block, Document):
+                walk = CellWalk(part, self._book.kind, self._longest, last)
+                yield from (walk.feed(piece) for piece in block.data)
+                yield walk.feed(b"", final=True)
+
+    def _walked(self, part: str, rows: bytes, last: int) -> StoredCells:
+        walk = CellWalk(part, self._book.kind, self._longest, last)
+        return walk.feed(b"<sheetData>" + rows + b"</sheetData>", final=True)
+
+    def _counted(self, part: str) -> Iterator[bytes]:
+        self._read, self._size = 0, max(self._package.size(part), 1)
+        for piece in self._package.stream(part):
+            self._read += len(piece)
+            yield piece
