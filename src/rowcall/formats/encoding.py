@@ -8,7 +8,7 @@ from typing import BinaryIO, cast
 import chardet
 
 from rowcall.errors import FileRefused
-from rowcall.formats.reading import KIB, MIB, Fact
+from rowcall.formats.reading import KIB, Fact
 from rowcall.model import Code
 
 _BOMS = (
@@ -27,9 +27,10 @@ _CANDIDATES = (
 )
 _NEVER = {"utf-7", "idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined"}
 
-_TOKEN = re.compile(rb"[^\s,;|\"']*[\x80-\xff][^\s,;|\"']*")
+_WORD = re.compile(rb"[^\s,;|\"']+")
 _SAMPLE = 256 * KIB
 _TOKENS_BYTES = 64 * KIB
+_SEARCHED_BLOCKS = 4  # that hold anything beyond ASCII
 
 
 def find_encoding(path: Path, given: str | None) -> tuple[Fact, int]:
@@ -116,17 +117,17 @@ def _tokens_beyond_ascii(file: BinaryIO) -> list[bytes]:
     """Distinct words with a byte beyond ASCII, from wherever in the file they first turn up."""
     tokens: dict[bytes, None] = {}
     size = searched = 0
-    while size < _TOKENS_BYTES and (block := file.read(MIB)):
+    while size < _TOKENS_BYTES and (block := file.read(_SAMPLE)):
         if block.isascii():
             continue  # about 10 GB/s: a file whose first accent is in its last line is still read right
         if not block.endswith(b"\n"):
-            block += file.readline(MIB)
-        for token in _TOKEN.findall(block):
-            if token not in tokens and len(token) < KIB:
-                tokens[token] = None
-                size += len(token)
-        searched += len(block)
-        if searched > 8 * MIB:
+            block += file.readline(_SAMPLE)
+        for word in _WORD.findall(block):
+            if not word.isascii() and word not in tokens and len(word) < KIB:
+                tokens[word] = None
+                size += len(word)
+        searched += 1
+        if searched == _SEARCHED_BLOCKS:
             break
     return list(tokens)
 

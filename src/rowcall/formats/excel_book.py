@@ -2,9 +2,11 @@
 
 import io
 import shutil
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, TextIO, cast
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import polars as pl
 from xlsxwriter import Workbook
@@ -14,6 +16,7 @@ from xlsxwriter.utility import xl_range, xl_range_abs
 from xlsxwriter.worksheet import Worksheet
 
 from rowcall.formats.excel_rows import SheetRows, Styles
+from rowcall.formats.output import OutputFile
 from rowcall.formats.reading import MIB
 from rowcall.formats.writing import WriteColumn
 
@@ -21,15 +24,16 @@ MAX_ROWS, MAX_COLUMNS = 1_048_576, 16_384
 _MAX_LIST = 255
 _CHOICES = "_choices"
 _COMMENT_BOX = {"width": 280, "height": 90}
+_NO_ROWS = b"<sheetData/>"
+_SHEET = "xl/worksheets/sheet{}.xml"
+_TIMESTAMP = (1980, 1, 1, 0, 0, 0)
+# 6, the usual one, makes files 7% smaller in three times the time
+_LEVEL = 3
 _HEADER = {"bold": True, "bg_color": "#E7EBF0", "bottom": 1, "num_format": "@"}
 
 
 class _Sheet(Worksheet):
-    """A sheet that takes its rows as ready-made XML."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows: IO[bytes] = io.BytesIO()
+    """A sheet that leaves its rows out."""
 
     def cover(self, rows: int, columns: int) -> None:
         """Say which cells are in use; XlsxWriter knows it only of cells that it wrote itself."""
@@ -37,21 +41,16 @@ class _Sheet(Worksheet):
         self.dim_rowmax, self.dim_colmax = max(1, rows) - 1, columns - 1
 
     def _write_sheet_data(self) -> None:
-        out = cast("io.TextIOWrapper", self.fh)
-        out.write("<sheetData>")
-        out.flush()
-        self.rows.seek(0)
-        shutil.copyfileobj(self.rows, out.buffer, MIB)
-        out.write("</sheetData>")
+        cast("TextIO", self.fh).write(_NO_ROWS.decode())
 
 
 class Book:
-    """A workbook with one sheet of ready-made rows, made in a folder of its own."""
+    """A workbook with one sheet of rows, which are put in at the end."""
 
     def __init__(self, folder: Path, sheet: str, *, guard_formulas: bool) -> None:
-        self.path = folder / "workbook.xlsx"
+        self._frame = io.BytesIO()
         # XlsxWriter's annotations are partial
-        self._book = cast("Any", Workbook(str(self.path), {"tmpdir": str(folder), "use_zip64": True}))
+        self._book = cast("Any", Workbook(self._frame, {"tmpdir": str(folder)}))
         self._sheet = self._add_sheet(sheet)
         self._text: Format = self._book.add_format({"num_format": "@"})
         self._choices: list[tuple[str, ...]] = []
@@ -78,32 +77,33 @@ class Book:
         self._sheet.freeze_panes(1, 0)
         self._sheet.autofilter(0, 0, rows - 1, columns - 1)
 
-    def close(self, spool: IO[bytes], rows: int, columns: int) -> None:
-        """Make the file from the rows, which cover this many rows and columns of the sheet."""
-        self._sheet.rows = spool
-        self._sheet.cover(rows, columns)
-        self._sheet.ignore_errors({"number_stored_as_text": xl_range(0, 0, max(1, rows) - 1, columns - 1)})
+    def write(self, sink: OutputFile, rows: IO[bytes], used: int, columns: int) -> None:
+        """Write the workbook with these rows, which cover this many rows and columns of the sheet."""
+        self._sheet.cover(used, columns)
+        self._sheet.ignore_errors({"number_stored_as_text": xl_range(0, 0, max(1, used) - 1, columns - 1)})
+        sheets = {_SHEET.format(1): rows}
         if self._choices:
-            self._write_choices()
+            sheets[_SHEET.format(2)] = self._choice_rows()
         try:
             self._book.close()
         except FileCreateError as error:  # XlsxWriter's wrapping of an OSError
             raise cast("OSError", error.args[0]) from error
+        _fill(self._frame, sheets, sink)
 
     def _listed(self, choices: tuple[str, ...]) -> str:
         place = len(self._choices)
         self._choices.append(choices)
         return f"={_CHOICES}!{xl_range_abs(0, place, len(choices) - 1, place)}"
 
-    def _write_choices(self) -> None:
+    def _choice_rows(self) -> IO[bytes]:
         """A hidden sheet with a column for each list that is too long, or not plain enough, for a rule."""
         sheet = self._add_sheet(_CHOICES)
         sheet.hide()
         lists = [pl.DataFrame({str(place): list(choices)}) for place, choices in enumerate(self._choices)]
         frame = pl.concat(lists, how="horizontal")
-        rows = SheetRows([WriteColumn(name=name) for name in frame.columns], self.styles)
-        sheet.rows = io.BytesIO(rows.body(frame, frame, 1))
         sheet.cover(frame.height, frame.width)
+        rows = SheetRows([WriteColumn(name=name) for name in frame.columns], self.styles)
+        return io.BytesIO(rows.body(frame, frame, 1))
 
     def _add_sheet(self, name: str) -> _Sheet:
         return self._book.add_worksheet(name, _Sheet)
@@ -121,6 +121,33 @@ class Book:
             header=_index(self._book.add_format(_HEADER)),
             formula=_index(guarded) if guard_formulas else None,
         )
+
+
+def _fill(frame: IO[bytes], sheets: Mapping[str, IO[bytes]], sink: OutputFile) -> None:
+    """Copy a workbook, and put rows into its sheets."""
+    target = cast("IO[bytes]", sink)  # writing in one direction is all that ZipFile needs
+    with ZipFile(frame) as source, ZipFile(target, "w", ZIP_DEFLATED, compresslevel=_LEVEL) as result:
+        try:
+            for part in source.namelist():
+                _copy(source, part, sheets.get(part, io.BytesIO()), result)
+        except BaseException:
+            sink.close()  # leaving the ZipFile would end the archive as if it were complete
+            raise
+
+
+def _copy(source: ZipFile, part: str, rows: IO[bytes], result: ZipFile) -> None:
+    before, found, behind = source.read(part).partition(_NO_ROWS)
+    entry = ZipInfo(part, _TIMESTAMP)
+    entry.compress_type = ZIP_DEFLATED
+    entry.file_size = len(before) + rows.seek(0, io.SEEK_END) + len(behind)  # ZipFile goes by it for ZIP64
+    rows.seek(0)
+    with result.open(entry, "w") as out:
+        out.write(before)
+        if found:
+            out.write(b"<sheetData>")
+            shutil.copyfileobj(rows, out, MIB)
+            out.write(b"</sheetData>")
+        out.write(behind)
 
 
 def _index(form: Format) -> int:

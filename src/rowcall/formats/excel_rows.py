@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import polars as pl
 from xlsxwriter.utility import xl_col_to_name
 
-from rowcall.formats.formulas import looks_like_formula
+from rowcall.formats.formulas import formula_cells
+from rowcall.formats.texts import lines_of
 from rowcall.formats.writing import WriteColumn
 
 # A double holds any 15 digits. Of native numbers, those are made numbers that read back as the same text.
@@ -49,6 +50,14 @@ class Styles:
 
 
 @dataclass(frozen=True, slots=True)
+class _Cells:
+    """The XML of a column's cells from behind their references on, in pieces; null where there is no cell."""
+
+    pieces: list[pl.Expr]
+    full: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class _Values:
     """The cells of a column that Excel can hold as a value, in its own notation; null for the others."""
 
@@ -67,46 +76,46 @@ class SheetRows:
 
     def header(self) -> bytes:
         titles = [pl.Series([column.title]) for column in self._columns]
-        return self._rows(1, 1, [_text_cells(title, self._styles.header) for title in titles])
+        style = pl.lit(str(self._styles.header))
+        return self._rows(1, 1, [_Cells(_text_cells(title, style)) for title in titles])
 
     def body(self, frame: pl.DataFrame, texts: pl.DataFrame, first: int) -> bytes:
         """The rows of a frame, and the same as text, from this row of the sheet on (the first is 1)."""
         columns = zip(frame.iter_columns(), texts.iter_columns(), self._columns, strict=True)
         return self._rows(first, frame.height, [self._cells(*column) for column in columns])
 
-    def _rows(self, first: int, count: int, columns: list[pl.Expr]) -> bytes:
+    def _rows(self, first: int, count: int, columns: list[_Cells]) -> bytes:
         number = pl.lit(pl.int_range(first, first + count, eager=True).cast(pl.String))
-        cells = (
-            pl.concat_str(pl.lit(f'<c r="{letters}'), number, column).fill_null("")
-            for letters, column in zip(self._letters, columns, strict=True)
-        )
-        row = pl.concat_str(pl.lit('<row r="'), number, pl.lit('">'), *cells, pl.lit("</row>"))
-        return pl.select(row).to_series().str.join("").item().encode()
+        row = [pl.lit('<row r="'), number, pl.lit('">')]
+        for letters, cells in zip(self._letters, columns, strict=True):
+            cell = [pl.lit(f'<c r="{letters}'), number, *cells.pieces]
+            # in one go where every row has the cell: each concatenation copies all of its text
+            row += cell if cells.full else [pl.concat_str(cell).fill_null("")]
+        row.append(pl.lit("</row>"))
+        return lines_of(pl.select(pl.concat_str(row)).to_series())
 
-    def _cells(self, column: pl.Series, text: pl.Series, wanted: WriteColumn) -> pl.Expr:
-        """Each cell from behind its reference on; null where there is none."""
+    def _cells(self, column: pl.Series, text: pl.Series, wanted: WriteColumn) -> _Cells:
+        full = not text.null_count()
         values = _values(column, text, wanted.native)
         if values is None:
-            return self._texts(text)
-        style = self._styles.of_format(values.number_format)
-        cells = pl.concat_str(pl.lit(f'" s="{style}"{values.type}><v>'), pl.lit(values.texts), pl.lit("</v></c>"))
+            return _Cells(self._texts(text), full)
+        start = f'" s="{self._styles.of_format(values.number_format)}"{values.type}><v>'
+        pieces = [pl.lit(start), pl.lit(values.texts), pl.lit("</v></c>")]
         if values.texts.null_count() == text.null_count():
-            return cells
-        return pl.coalesce(cells, self._texts(text))
+            return _Cells(pieces, full)
+        return _Cells([pl.coalesce(pl.concat_str(pieces), pl.concat_str(self._texts(text)))], full)
 
-    def _texts(self, text: pl.Series) -> pl.Expr:
-        style = self._styles.text
-        if self._styles.formula is None:
-            return _text_cells(text, style)
-        risky = pl.select(looks_like_formula(pl.lit(text))).to_series()
-        if not risky.any():
-            return _text_cells(text, style)
-        return pl.when(risky).then(_text_cells(text, self._styles.formula)).otherwise(_text_cells(text, style))
+    def _texts(self, text: pl.Series) -> list[pl.Expr]:
+        plain, guarded = self._styles.text, self._styles.formula
+        risky = None if guarded is None else formula_cells(text)
+        if risky is None:
+            return _text_cells(text, pl.lit(str(plain)))
+        return _text_cells(text, pl.when(risky).then(pl.lit(str(guarded))).otherwise(pl.lit(str(plain))))
 
 
-def _text_cells(text: pl.Series, style: int) -> pl.Expr:
-    start = f'" s="{style}" t="inlineStr"><is><t xml:space="preserve">'
-    return pl.concat_str(pl.lit(start), pl.lit(_escaped(text)), pl.lit("</t></is></c>"))
+def _text_cells(text: pl.Series, style: pl.Expr) -> list[pl.Expr]:
+    start = '" t="inlineStr"><is><t xml:space="preserve">'
+    return [pl.lit('" s="'), style, pl.lit(start), pl.lit(_escaped(text)), pl.lit("</t></is></c>")]
 
 
 def _escaped(text: pl.Series) -> pl.Series:

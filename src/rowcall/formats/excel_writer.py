@@ -10,8 +10,7 @@ import polars as pl
 from rowcall.errors import FileRefused
 from rowcall.formats.excel_book import MAX_COLUMNS, MAX_ROWS, Book
 from rowcall.formats.excel_rows import SheetRows
-from rowcall.formats.output import Output, write_errors_told
-from rowcall.formats.reading import MIB
+from rowcall.formats.output import Output, OutputFile, write_errors_told
 from rowcall.formats.texts import as_text
 from rowcall.formats.writing import Comments, Refused, WriteColumn, WriteOptions, slices
 from rowcall.model import Code
@@ -66,10 +65,7 @@ class XlsxEncoder:
             if column.choices:
                 self._book.offer(place, int(self._header), column.choices)
         with write_errors_told(_TEMPORARY):
-            self._book.close(self._spool, self._used, len(self._columns))
-        with self._book.path.open("rb") as workbook:
-            while data := workbook.read(MIB):
-                self._output.write(data)
+            self._book.write(OutputFile(self._output), self._spool, self._used, len(self._columns))
         self.discard()
 
     def discard(self) -> None:

@@ -9,7 +9,7 @@ ASCII ones. A text that is just a number with its sign (-5, +3.5, -1e5, -5,00) d
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import polars as pl
 
@@ -18,19 +18,27 @@ _NUMBER = r"^'* *[+\-][.,]?[0-9][0-9.,]*(?:[eE][+\-]?[0-9]+)?$"
 _PROTECTED = re.compile(rb"' *(?:[\x00\t\n\r=+\-@]|\xef\xbc[\x8b\x8d\x9d\xa0])")
 
 
-def looks_like_formula(text: pl.Expr) -> pl.Expr:
-    """Whether a text, apart from apostrophes in front, is one that a spreadsheet program may run."""
-    return text.str.contains(_FORMULA) & ~text.str.contains(_NUMBER)
+def formula_cells(text: pl.Series) -> pl.Series | None:
+    """Which texts, apart from apostrophes in front, a spreadsheet program may run; None when there are none."""
+    begins = text.str.contains(_FORMULA)  # half the cost, and enough for most columns
+    if not begins.any():
+        return None
+    found = begins & ~text.str.contains(_NUMBER)
+    return found if found.any() else None
 
 
 def protect(frame: pl.DataFrame) -> pl.DataFrame:
     """Put an apostrophe in front of the text cells that look like a formula."""
-    return _changed(frame, looks_like_formula, lambda text: pl.lit("'") + text)
+    found = ((text, formula_cells(text)) for text in _texts(frame))
+    changed = [_where(cells, "'" + text, text) for text, cells in found if cells is not None]
+    return frame.with_columns(changed) if changed else frame
 
 
 def restore(frame: pl.DataFrame) -> pl.DataFrame:
     """Undo `protect`. A frame without protected cells comes back as the same object."""
-    return _changed(frame, _is_protected, lambda text: text.str.strip_prefix("'"))
+    found = ((text, _protected_cells(text)) for text in _texts(frame))
+    changed = [_where(cells, text.str.strip_prefix("'"), text) for text, cells in found if cells is not None]
+    return frame.with_columns(changed) if changed else frame
 
 
 def might_be_protected(data: bytes) -> bool:
@@ -38,20 +46,15 @@ def might_be_protected(data: bytes) -> bool:
     return _PROTECTED.search(data) is not None
 
 
-def _is_protected(text: pl.Expr) -> pl.Expr:
-    return text.str.starts_with("'") & looks_like_formula(text)
+def _protected_cells(text: pl.Series) -> pl.Series | None:
+    quoted = text.str.starts_with("'")
+    cells = formula_cells(text) if quoted.any() else None
+    return None if cells is None or not (cells & quoted).any() else cells & quoted
 
 
-def _changed(
-    frame: pl.DataFrame, where: Callable[[pl.Expr], pl.Expr], change: Callable[[pl.Expr], pl.Expr]
-) -> pl.DataFrame:
-    # Looking first and rewriting only the columns concerned is twice as fast as rewriting all (clean data).
-    texts = [name for name, kind in frame.schema.items() if kind == pl.String]
-    if not texts or not frame.height:
-        return frame
-    found = frame.select(where(pl.col(texts)).any()).row(0)
-    concerned = [name for name, hit in zip(texts, found, strict=True) if hit]
-    if not concerned:
-        return frame
-    text = pl.col(concerned)
-    return frame.with_columns(pl.when(where(text)).then(change(text)).otherwise(text).name.keep())
+def _texts(frame: pl.DataFrame) -> Iterator[pl.Series]:
+    return (column for column in frame.iter_columns() if column.dtype == pl.String)
+
+
+def _where(cells: pl.Series, changed: pl.Series, text: pl.Series) -> pl.Series:
+    return changed.zip_with(cells, text).alias(text.name)

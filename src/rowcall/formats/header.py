@@ -120,7 +120,7 @@ class _Table:
             rest = {row[0] for row in self.kinds[following + 1 :] if row}
             return following if len(rest) == 1 and rest <= _VALUES and len(self.texts) > following + 2 else index
         names = [cell for cell in self.texts[index] if cell]
-        doubled = len(set(names)) * 4 < len(names) * 3
+        doubled = len(set(names)) * 2 <= len(names)
         doubtful = -1 in self._votes(index) and -1 not in self._votes(following)
         return following if doubled or doubtful else index
 

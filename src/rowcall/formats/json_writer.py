@@ -9,7 +9,7 @@ import msgspec
 import polars as pl
 
 from rowcall.formats.output import Output
-from rowcall.formats.texts import json_of, text_of
+from rowcall.formats.texts import json_of, lines_of, text_of
 from rowcall.formats.writing import Comments, Refused, WriteColumn, slices
 
 _NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+\-]?[0-9]+)?$"
@@ -101,8 +101,7 @@ def _lines(columns: list[_Cells]) -> bytes:
         pl.DataFrame([column.values for column in columns]).write_ndjson(data)
         return data.getvalue()
     members = pl.concat_str(list(_members(columns)), separator=",")
-    lines = pl.select(pl.lit("{") + members + pl.lit("}\n")).to_series()
-    return lines.str.join("").item().encode()
+    return lines_of(pl.select(pl.lit("{") + members + pl.lit("}")).to_series())
 
 
 def _members(columns: list[_Cells]) -> Iterator[pl.Expr]:

@@ -95,6 +95,25 @@ class Output:
             self._place.discard()
 
 
+class OutputFile:
+    """An output as a file object, for libraries that want one. Once closed, it takes no more bytes."""
+
+    def __init__(self, output: Output) -> None:
+        self.closed = False
+        self._output = output
+
+    def write(self, data: bytes | memoryview) -> int:
+        if not self.closed:
+            self._output.write(data)
+        return len(data)
+
+    def flush(self) -> None:
+        """The output does that at its end."""
+
+    def close(self) -> None:
+        self.closed = True
+
+
 class _Place(Protocol):
     def write(self, data: bytes | memoryview) -> None: ...
     def commit(self) -> None: ...

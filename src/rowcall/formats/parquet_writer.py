@@ -8,7 +8,7 @@ import pyarrow as arrow
 import pyarrow.parquet as arrow_parquet
 
 from rowcall.errors import FileRefused
-from rowcall.formats.output import Output
+from rowcall.formats.output import Output, OutputFile
 from rowcall.formats.reading import MIB
 from rowcall.formats.writing import Comments, Refused, WriteColumn, slices
 from rowcall.model import Code
@@ -24,7 +24,7 @@ class ParquetEncoder:
     """Columns with the types of the first frame; texts stay texts."""
 
     def __init__(self, output: Output, columns: Sequence[WriteColumn]) -> None:
-        self._sink = _Sink(output)
+        self._sink = OutputFile(output)
         self._schema = pl.Schema({column.name: pl.String for column in columns})
         self._writer: Any = None
         self._parts: list[pl.DataFrame] = []
@@ -75,25 +75,6 @@ class ParquetEncoder:
             self._writer.write_table(_table(pl.concat(self._parts)), row_group_size=_GROUP_ROWS)
         self._parts = []
         self._rows = self._bytes = 0
-
-
-class _Sink:
-    """The output as a file object, which pyarrow wants. Once closed, it takes no more bytes."""
-
-    def __init__(self, output: Output) -> None:
-        self._output = output
-        self.closed = False
-
-    def write(self, data: bytes | memoryview) -> int:
-        if not self.closed:
-            self._output.write(data)
-        return len(data)
-
-    def flush(self) -> None:
-        """The output does that at its end."""
-
-    def close(self) -> None:
-        self.closed = True
 
 
 def _table(frame: pl.DataFrame) -> Any:

@@ -68,6 +68,10 @@ class ReadOptions:
     """The key of a JSON document under which the array of records lies."""
     ragged: Literal["reject", "pad"] = "reject"
     """What happens to a record with too few fields: a bad record, or nulls at its end."""
+    decimal: Literal[".", ","] | None = None
+    """The decimal mark, where a column's values leave it open."""
+    date_order: Literal["dmy", "mdy", "ymd"] | None = None
+    """The order of day, month and year, where a column's values leave it open."""
     limits: Limits = field(default_factory=Limits)
 
 
@@ -277,7 +281,7 @@ class Reading:
         self._batches = batches
         self._settle = settle
         self._position = position
-        self._close = close
+        self._closers = [close]
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -307,4 +311,10 @@ class Reading:
         self.close()
 
     def close(self) -> None:
-        self._close()
+        """Let go of temporary files."""
+        while self._closers:
+            self._closers.pop(0)()
+
+    def close_with(self, close: Callable[[], None]) -> None:
+        """Have something else closed together with this reading, after it."""
+        self._closers.append(close)

@@ -76,7 +76,7 @@ def _header(rows: Sequence[_Row], header: int | None) -> tuple[int | None, str]:
     index = find_header([row.texts(first, last - first + 1) for row in rows])
     if index is None:
         return None, f"row {rows[0].number}, the first one with values, looks like data"
-    above = f", below {index} rows of preamble" if index else ""
+    above = f", below {index} row{'s' if index > 1 else ''} of preamble" if index else ""
     return index, f"the first row that names what stands below it{above}"
 
 

@@ -102,7 +102,7 @@ def _doubts(data: bytes, array: Bytes, dialect: Dialect, *, final: bool) -> Ints
         found.append(np.flatnonzero(array == 0))
     if dialect.backslash:
         found.append(np.flatnonzero(array == 0x5C))
-    if not dialect.bare_cr and data.count(b"\r") != data.count(b"\r\n"):
+    if not dialect.bare_cr and b"\r" in data:
         found.append(_bare_crs(array, final=final))
     if not data.isascii():
         found.append(np.array(_invalid_utf8(data), np.int64))

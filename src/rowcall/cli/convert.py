@@ -1,0 +1,163 @@
+"""`rowcall convert`: a file of any format into one of another, with the bad records in a file beside it."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+import typer
+from rich.console import Console
+
+from rowcall.cli import options
+from rowcall.cli.options import read_options
+from rowcall.cli.progress import batches_with_progress
+from rowcall.errors import Final
+from rowcall.formats import (
+    Batch,
+    Reading,
+    Refused,
+    WriteColumn,
+    WriteFormat,
+    WriteOptions,
+    Writer,
+    open_rows,
+    open_writer,
+)
+from rowcall.model import Code
+
+_SUFFIXES = {
+    **{f".{kind.value}": kind for kind in WriteFormat},
+    **dict.fromkeys((".tsv", ".tab", ".txt"), WriteFormat.CSV),
+    ".jsonl": WriteFormat.NDJSON,
+    ".pq": WriteFormat.PARQUET,
+}
+_PACKED = (".gz", ".bz2", ".xz", ".zst")
+_REJECTS = ("row", "line", "column", "code", "message", "raw")
+
+
+def convert(
+    source: Annotated[str, typer.Argument(metavar="IN", help="The file to read; - for standard input.")],
+    target: Annotated[str, typer.Argument(metavar="OUT", help="The file to write; - for standard output.")],
+    to: Annotated[str | None, typer.Option(help="csv, ndjson, json, xlsx or parquet; else by the name of OUT.")] = None,
+    rejects: Annotated[
+        Path | None, typer.Option(help="Where the bad records go (CSV); else OUT.rejects.csv, if there are any.")
+    ] = None,
+    sheet: options.Sheet = None,
+    encoding: options.Encoding = None,
+    delimiter: options.Delimiter = None,
+    quote: options.Quote = None,
+    escape: options.Escape = None,
+    comment: options.Comment = None,
+    header: options.Header = None,
+    records: options.Records = None,
+    format: options.FileFormat = None,  # noqa: A002 (the product's word)
+    ragged: options.Ragged = "reject",
+    out_delimiter: Annotated[str | None, typer.Option(help="Delimiter of a CSV file that is written.")] = None,
+    bom: Annotated[bool, typer.Option(help="Begin a CSV file with a byte order mark, for Excel.")] = False,
+    formulas: Annotated[
+        str, typer.Option(help="Texts that look like formulas in CSV and XLSX: protect, or keep as they are.")
+    ] = "protect",
+) -> None:
+    """Write the rows of a file in another format; every record ends in OUT or, with its reason, in the rejects file."""
+    wanted = read_options(
+        sheet=sheet,
+        encoding=encoding,
+        delimiter=delimiter,
+        quote=quote,
+        escape=escape,
+        comment=comment,
+        header=header,
+        records=records,
+        format=format,
+        ragged=ragged,
+    )
+    kind = _target_format(target, to)
+    writing = WriteOptions(
+        delimiter=_delimiter(out_delimiter, target), bom=bom, formulas="keep" if formulas == "keep" else "protect"
+    )
+    aside = _Rejects(rejects or _beside(target))
+    with open_rows(sys.stdin.buffer if source == "-" else source, wanted) as reading:
+        reading.settle()
+        out = sys.stdout.buffer if target == "-" else Path(target)
+        with aside, open_writer(out, kind, reading.columns, writing) as writer:
+            for batch in batches_with_progress(reading, "converting"):
+                aside.add(batch, writer.write(batch.frame))
+    _tell(reading, writer, aside)
+    if aside.count:
+        raise typer.Exit(2)
+
+
+class _Rejects:
+    """The file of what could not be converted, made when the first such record comes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.count = 0
+        self._writer: Writer | None = None
+
+    def add(self, batch: Batch, refused: tuple[Refused, ...]) -> None:
+        rows = [(b.number, b.line, None, b.code, b.message, b.text) for b in batch.bad]
+        names = batch.frame.columns
+        rows += [(i.number, i.line, names[i.column], i.code, i.message, i.value) for i in batch.issues]
+        rows += [
+            (batch.numbers[r.row], batch.lines[r.row], r.column, r.code, r.message, "\t".join(_cells(batch, r.row)))
+            for r in refused
+        ]
+        if rows:
+            self._write(sorted(rows))
+
+    def _write(self, rows: list[tuple[object, ...]]) -> None:
+        if self._writer is None:
+            columns = [WriteColumn(name=name) for name in _REJECTS]
+            self._writer = open_writer(self.path, WriteFormat.CSV, columns)
+        texts = [[None if value is None else str(value) for value in row] for row in rows]
+        self._writer.write(pl.DataFrame(texts, schema=dict.fromkeys(_REJECTS, pl.String), orient="row"))
+        self.count += len(rows)
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._writer is None:
+            return
+        if kind is None:
+            self._writer.close()
+        else:
+            self._writer.abort()
+
+
+def _cells(batch: Batch, row: int) -> list[str]:
+    return [cell or "" for cell in batch.frame.row(row)]
+
+
+def _target_format(target: str, to: str | None) -> WriteFormat:
+    suffixes = [suffix.lower() for suffix in Path(target).suffixes if suffix.lower() not in _PACKED]
+    kind = to or _SUFFIXES.get(suffixes[-1] if suffixes else "")
+    if kind is None or kind not in list(WriteFormat):
+        raise Final(
+            Code.BAD_OPTION,
+            f"{to or target!r} doesn't say which format to write.",
+            hint="Name OUT .csv, .tsv, .ndjson, .json, .xlsx or .parquet (text also with .gz, .xz, .zst), or give --to.",
+        )
+    return WriteFormat(kind)
+
+
+def _delimiter(given: str | None, target: str) -> str:
+    if given is not None:
+        return {"tab": "\t"}.get(given, given)
+    return "\t" if {".tsv", ".tab"} & {suffix.lower() for suffix in Path(target).suffixes} else ","
+
+
+def _beside(target: str) -> Path:
+    return Path("rejects.csv" if target == "-" else f"{target}.rejects.csv")
+
+
+def _tell(reading: Reading, writer: Writer, aside: _Rejects) -> None:
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    counts = reading.counts
+    left = counts.rows - writer.rows
+    console.print(f"{counts.rows:,} rows = {writer.rows:,} written + {left:,} rejected")
+    if counts.issues:
+        console.print(f"{counts.issues:,} cells held no usable value and were left empty")
+    if aside.count:
+        console.print(f"see {aside.path}", markup=False)
