@@ -71,7 +71,7 @@ def plain(array: Any) -> Any:
 def of_strings(values: Sequence[str | None]) -> Text:
     """A column from strings, which `strings_of` may have made: with the rows apart that are no proper text."""
     bad = {index: code for index, value in enumerate(values) if value is not None and (code := _flaw(value))}
-    clean = [None if value is None else value.encode("utf-8", "replace").decode() for value in values]
+    clean = [None if value is None else value.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for value in values]
     return Text(pa.array(clean, pa.string()), bad)
 
 
@@ -147,8 +147,13 @@ def _within_years(text: Any) -> Text:
 def _odd_apart(text: Any, odd: Any) -> Text:
     if not pc.any(odd).as_py():
         return Text(text)
-    found = {index: text[index].as_py() for index, is_odd in enumerate(odd.to_pylist()) if is_odd}
+    found = {index: _bare(text[index].as_py()) for index, is_odd in enumerate(odd.to_pylist()) if is_odd}
     return Text(pc.if_else(odd, pa.scalar(None, pa.string()), text), odd=found)
+
+
+def _bare(text: str) -> str:
+    """The number in Arrow's `<value out of range: 1000000000>`."""
+    return text.rpartition(" ")[2].rstrip(">") if text.startswith("<") else text
 
 
 def _duration(array: Any) -> Text:

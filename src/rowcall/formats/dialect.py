@@ -151,10 +151,10 @@ def _score(sample: bytes, body: int, dialect: Dialect) -> Score:
     if width == 1:
         return Score(0.0, 1, 1.0, ())
     share = widths[width] / len(records)
-    rivals = b"".join(d for d in _USUAL[1:] if d != dialect.delimiter)
+    rivals = b"".join(d for d in _USUAL[1:] if d != dialect.delimiter) + dialect.quote
     cells = [cell for record in records if len(record) == width for cell in record]
     cut_up = sum(any(c in rivals for c in cell) for cell in cells) / len(cells)
-    return Score(share * (1 - 1 / width) * (1 - cut_up / 2), width, share, records[0])
+    return Score(share**2 * (1 - 1 / width) * (1 - cut_up / 2), width, share, records[0])
 
 
 def _is_sure(delimiter: bytes, score: Score, sample: bytes) -> bool:
@@ -275,6 +275,8 @@ def _header(spans: Sequence[Span], texts: Sequence[Sequence[str]], options: Read
             )
         return at, Fact(str(options.header), "given")
     at = find_header(texts)
+    if at is None and _heads_if_wider(texts):
+        at = 0
     if at and max(map(len, texts)) == 1:
         at = 0  # in a file of one column, everything is data but the first line
     if at is None:
@@ -283,13 +285,22 @@ def _header(spans: Sequence[Span], texts: Sequence[Sequence[str]], options: Read
     return at, Fact(str(spans[at].line), f"words above what is not{above}" if len(texts) > at + 1 else "the only line")
 
 
+def _heads_if_wider(texts: Sequence[Sequence[str]]) -> bool:
+    """Whether the first record would be the header, had it not a name too few."""
+    width = max((len(row) for row in texts[1:]), default=0)
+    missing = width - len(texts[0]) if texts else 0
+    if not 0 < missing <= width // 2:
+        return False
+    return find_header([[*texts[0], *(f"column {i}" for i in range(missing))], *texts[1:]]) == 0
+
+
 def _layout(
     header: Sequence[str], below: Sequence[Sequence[str]], dialect: Dialect, options: ReadOptions
 ) -> tuple[Layout, list[str], list[Note]]:
     """The table's width, which is the usual one of its records, and the header's cells fitted to it."""
     notes: list[Note] = []
     widths = Counter(len(row) for row in below)
-    usual = max(widths, key=lambda w: (widths[w], w)) if widths else len(header)
+    usual = max(widths, key=lambda w: (widths[w], w == len(header), w)) if widths else len(header)
     columns = list(header)
     while len(columns) > usual and not columns[-1].strip():
         columns.pop()

@@ -2,6 +2,7 @@
 
 import codecs
 import re
+from collections import Counter
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -29,7 +30,6 @@ _NEVER = {"utf-7", "idna", "punycode", "unicode_escape", "raw_unicode_escape", "
 
 _WORD = re.compile(rb"[^\s,;|\"']+")
 _SAMPLE = 256 * KIB
-_TOKENS_BYTES = 64 * KIB
 _SEARCHED_BLOCKS = 4  # that hold anything beyond ASCII
 
 
@@ -87,14 +87,15 @@ def _wide(head: bytes) -> str | None:
 
 def _narrow(file: BinaryIO) -> Fact:
     """UTF-8 where the text beyond ASCII is valid UTF-8; else the likeliest of the old encodings."""
-    tokens = _tokens_beyond_ascii(file)
+    tokens = _words_beyond_ascii(file)
     if not tokens:
         return Fact("utf-8", "plain ASCII")
-    good = sum(_is_utf8(token) for token in tokens)
-    if good == len(tokens):
-        return Fact("utf-8", f"all {len(tokens):,} words beyond ASCII in the sample are valid UTF-8")
-    if 2 * good >= len(tokens):  # text of another encoding hardly ever happens to be valid UTF-8
-        return Fact("utf-8", f"{good:,} of {len(tokens):,} words beyond ASCII are valid UTF-8; the others are errors")
+    total = tokens.total()
+    good = sum(count for token, count in tokens.items() if _is_utf8(token))
+    if good == total:
+        return Fact("utf-8", f"all {total:,} words beyond ASCII in the sample are valid UTF-8")
+    if 2 * good >= total:  # text of another encoding hardly ever happens to be valid UTF-8
+        return Fact("utf-8", f"{good:,} of {total:,} words beyond ASCII are valid UTF-8; the others are errors")
     # words alone, once each: what repeats and what is ASCII says nothing about the encoding
     guess = chardet.detect(b"\n".join(tokens), include_encodings=_CANDIDATES, no_match_encoding="cp1252")
     codec = _western_if_equal(codecs.lookup(guess["encoding"] or "cp1252").name, b"\n".join(tokens))
@@ -113,23 +114,18 @@ def _western_if_equal(codec: str, text: bytes) -> str:
     return codec
 
 
-def _tokens_beyond_ascii(file: BinaryIO) -> list[bytes]:
-    """Distinct words with a byte beyond ASCII, from wherever in the file they first turn up."""
-    tokens: dict[bytes, None] = {}
-    size = searched = 0
-    while size < _TOKENS_BYTES and (block := file.read(_SAMPLE)):
+def _words_beyond_ascii(file: BinaryIO) -> Counter[bytes]:
+    """Words with a byte beyond ASCII, from wherever in the file they first turn up."""
+    words: Counter[bytes] = Counter()
+    searched = 0
+    while searched < _SEARCHED_BLOCKS and (block := file.read(_SAMPLE)):
         if block.isascii():
             continue  # about 10 GB/s: a file whose first accent is in its last line is still read right
         if not block.endswith(b"\n"):
             block += file.readline(_SAMPLE)
-        for word in _WORD.findall(block):
-            if not word.isascii() and word not in tokens and len(word) < KIB:
-                tokens[word] = None
-                size += len(word)
+        words.update(word for word in _WORD.findall(block) if not word.isascii() and len(word) < KIB)
         searched += 1
-        if searched == _SEARCHED_BLOCKS:
-            break
-    return list(tokens)
+    return words
 
 
 def _is_utf8(token: bytes) -> bool:

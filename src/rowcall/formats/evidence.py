@@ -17,7 +17,7 @@ from rowcall.formats.reading import Batch, Column, Reading, ReadOptions
 SAMPLE_ROWS = 10_000
 _SAMPLE_CELLS = 2_000_000
 _LIKELY = 0.9  # of the values speak for a kind: it is followed through the whole file
-_SKETCH = 1_024
+_SKETCH = 4_096
 _SAMPLES = 3
 
 

@@ -1,7 +1,7 @@
 """A frame's rows as the XML of a sheet, column by column.
 
-XlsxWriter's own way (one call per cell) makes 14,000 rows of ten columns a second; this makes 250,000. It also takes
-a text `<r>…</r>` for ready-made XML, and leaves `_x0041_x0042_` to be read back as something else.
+XlsxWriter's own way, a call per cell, makes 17,000 rows of ten texts a second; this makes 400,000. Also, XlsxWriter
+takes a text `<r>…</r>` for ready-made XML, and escapes `_x0041_x0042_` so that it is read back as another text.
 """
 
 from collections.abc import Callable, Sequence

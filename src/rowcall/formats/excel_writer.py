@@ -35,7 +35,7 @@ class XlsxEncoder:
         self._comments = 0
         self._shaped = False
         with write_errors_told(_TEMPORARY):
-            self._folder = tempfile.TemporaryDirectory(prefix="rowcall-")
+            self._folder = tempfile.TemporaryDirectory(prefix="rowcall-", ignore_cleanup_errors=True)
             self._spool = Path(self._folder.name, "rows.xml").open("w+b")  # noqa: SIM115 (closed in discard)
         try:
             self._book = Book(Path(self._folder.name), options.sheet, guard_formulas=options.formulas == "protect")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rowcall.errors import FileRefused
-from rowcall.formats.json_elements import BLOCK, HEAD, Elements, Lost
+from rowcall.formats.json_elements import BLOCK, HEAD, Elements, Lost, read_block
 from rowcall.formats.json_members import Member, Members
 from rowcall.formats.json_parts import SPACE
 from rowcall.formats.json_split import Place, Splitter
@@ -32,17 +32,17 @@ class Document:
     def notes(self) -> tuple[Note, ...]:
         return (_other_data(self.others),) if self.others else ()
 
-    def elements(self, limits: Limits, *, block: int | None = None) -> Iterator[Elements | Lost | Note]:
+    def elements(self, limits: Limits) -> Iterator[Elements | Lost | Note]:
         """The records, and what stands behind them."""
-        splitter = Splitter(self.path, self.place, limits, block=block)
+        splitter = Splitter(self.path, self.place, limits)
         yield from splitter
         if splitter.end is not None:
-            yield from self._behind(splitter.end, splitter.line, block)
+            yield from self._behind(splitter.end, splitter.line)
 
-    def _behind(self, at: int, line: int, block: int | None) -> Iterator[Lost | Note]:
+    def _behind(self, at: int, line: int) -> Iterator[Lost | Note]:
         end, size = at, self.path.stat().st_size
         if self.wrapped:
-            members = Members(self.path, at, block=block)
+            members = Members(self.path, at)
             others = _survey(members).keys
             if others and not self.all_known:
                 yield _other_data(others)
@@ -59,26 +59,26 @@ class Document:
             )
 
 
-def find_records(path: Path, start: int, options: ReadOptions, *, block: int | None = None) -> Document:
+def find_records(path: Path, start: int, options: ReadOptions) -> Document:
     """Find out where the records of a document lie. Reads no further than it takes to know."""
     at, text = _solid(path, start)
     line = 1 + _newlines(path, start, at)
     if text.startswith(b"{"):
         whole = Place(at, line, in_array=False)
-        return _under(path, whole, options.records, block) if options.records else _inside(path, whole, options, block)
+        return _under(path, whole, options.records) if options.records else _inside(path, whole, options)
     if text.startswith(b"[") and not options.records:
         return Document(path, Place(at + 1, line, in_array=True), Fact("top level", "the document is an array"))
     raise _nothing_found(text, options.records)
 
 
-def _inside(path: Path, whole: Place, options: ReadOptions, block: int | None) -> Document:
+def _inside(path: Path, whole: Place, options: ReadOptions) -> Document:
     """The records of a document that begins with an object, which may be a record itself."""
-    members = Members(path, whole.at + 1, stop=whole.at + options.limits.record_bytes, block=block)
+    members = Members(path, whole.at + 1, stop=whole.at + options.limits.record_bytes)
     survey = _survey(members)
     if members.end is not None and _solid(path, members.end)[1].startswith(b"{"):
         return Document(path, whole, Fact("top level", "one object follows the other"))
     if members.end is None and survey.objects is None:  # too long for a record, or cut off: look further
-        members = Members(path, whole.at + 1, block=block)
+        members = Members(path, whole.at + 1)
         survey = _survey(members, until_objects=True)
     chosen = survey.objects or (survey.empty if members.end is not None else None)
     if chosen is None:
@@ -87,8 +87,8 @@ def _inside(path: Path, whole: Place, options: ReadOptions, block: int | None) -
     return _wrapped(path, whole, chosen, why, survey, all_known=members.end is not None)
 
 
-def _under(path: Path, whole: Place, key: str, block: int | None) -> Document:
-    survey = _survey(Members(path, whole.at + 1, block=block), until_key=key)
+def _under(path: Path, whole: Place, key: str) -> Document:
+    survey = _survey(Members(path, whole.at + 1), until_key=key)
     if survey.asked is None:
         raise FileRefused(
             Code.NO_RECORDS,
@@ -166,7 +166,7 @@ def _solid(path: Path, at: int) -> tuple[int, bytes]:
     """The first byte from here on that isn't blank, and some of the text that it begins."""
     with path.open("rb", buffering=0) as file:
         file.seek(at)
-        while text := file.read(BLOCK):
+        while text := read_block(file):
             solid = text.lstrip(SPACE)
             if solid:
                 return at + len(text) - len(solid), solid[:HEAD]

@@ -1,6 +1,7 @@
 """The records of a JSON file before they are decoded: where each begins and ends, and what is no record."""
 
 from dataclasses import dataclass
+from typing import IO
 
 from rowcall.formats.reading import KIB, MIB, Ints, SkippedLines
 from rowcall.model import Code
@@ -9,6 +10,11 @@ BLOCK = MIB
 """Bytes read from the file at a time."""
 HEAD = 64 * KIB
 """Bytes kept of a record that is too long to be read."""
+
+
+def read_block(file: IO[bytes]) -> bytes:
+    """The next block of a file."""
+    return file.read(BLOCK)
 
 
 @dataclass(frozen=True, slots=True)

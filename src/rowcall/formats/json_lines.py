@@ -6,7 +6,7 @@ from typing import IO
 
 import numpy as np
 
-from rowcall.formats.json_elements import BLOCK, HEAD, Elements, Lost
+from rowcall.formats.json_elements import HEAD, Elements, Lost, read_block
 from rowcall.formats.json_record import too_long
 from rowcall.formats.reading import Ints, Limits, Skipped, SkippedLines
 
@@ -15,12 +15,12 @@ _BLANK = np.zeros(256, np.bool_)
 _BLANK[list(b" \t\r\n")] = True
 
 
-def lines_of(path: Path, start: int, limits: Limits, *, block: int | None = None) -> Iterator[Elements | Lost]:
+def lines_of(path: Path, start: int, limits: Limits) -> Iterator[Elements | Lost]:
     """Yield the lines of a file from byte `start`; of a line above the record limit only its head is held."""
     with path.open("rb", buffering=0) as file:
         file.seek(start)
         line, held, rest = 1, b"", b""
-        while data := rest or file.read(block or BLOCK):
+        while data := rest or read_block(file):
             rest = b""
             cut = data.rfind(b"\n") + 1
             if cut:
@@ -29,17 +29,17 @@ def lines_of(path: Path, start: int, limits: Limits, *, block: int | None = None
             elif len(held) + len(data) <= limits.record_bytes:
                 held += data
             else:
-                lost, rest = _pass_by(file, held + data, line, limits, block or BLOCK)
+                lost, rest = _pass_by(file, held + data, line, limits)
                 yield lost
                 line, held = line + 1, b""
         if held:
             yield _elements(held, line, file.tell(), cut=True)
 
 
-def _pass_by(file: IO[bytes], begun: bytes, line: int, limits: Limits, block: int) -> tuple[Lost, bytes]:
+def _pass_by(file: IO[bytes], begun: bytes, line: int, limits: Limits) -> tuple[Lost, bytes]:
     """Read on to the line's end; give the line as lost, and what was read behind it."""
     size, rest = len(begun), b""
-    while data := file.read(block):
+    while data := read_block(file):
         end = data.find(b"\n") + 1
         size += end or len(data)
         if end:

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from rowcall.formats.json_elements import BLOCK
+from rowcall.formats.json_elements import read_block
 from rowcall.formats.json_index import Index
 
 _MEMBER = re.compile(rb'\s*+"((?:[^"\\]++|\\.)*+)"\s*+:\s*+(?:(\[)\s*+)?+(\S)', re.DOTALL)
@@ -31,18 +31,17 @@ class Member:
 class Members:
     """The members of an object, from a byte in it (up to another one); `end` is the byte behind it, once found."""
 
-    def __init__(self, path: Path, at: int, *, stop: int | None = None, block: int | None = None) -> None:
+    def __init__(self, path: Path, at: int, *, stop: int | None = None) -> None:
         self.end: int | None = None
         self._path = path
         self._at = at
         self._stop = stop
-        self._block = block or BLOCK
 
     def __iter__(self) -> Iterator[Member]:
         with self._path.open("rb", buffering=0) as file:
             file.seek(self._at)
             index, at, starts = Index(), self._at, [self._at]
-            while self.end is None and (self._stop is None or at < self._stop) and (block := file.read(self._block)):
+            while self.end is None and (self._stop is None or at < self._stop) and (block := read_block(file)):
                 marks = index.marks(block)
                 commas = marks.commas if marks.exit is None else marks.commas[marks.commas < marks.exit]
                 self.end = None if marks.exit is None else at + marks.exit + 1

@@ -12,7 +12,8 @@ from typing import IO
 
 import numpy as np
 
-from rowcall.formats.json_elements import BLOCK, HEAD, Elements, Lost
+from rowcall.formats import json_elements
+from rowcall.formats.json_elements import HEAD, Elements, Lost, read_block
 from rowcall.formats.json_index import Index, Marks
 from rowcall.formats.json_parts import SPACE, Parts, opening_of
 from rowcall.formats.json_record import Fault, is_broken, is_value, read_record, too_long
@@ -32,19 +33,18 @@ class Place:
 class Splitter:
     """Splits a document into records, from a place on. `end` is the byte behind the array, once that was found."""
 
-    def __init__(self, path: Path, place: Place, limits: Limits, *, block: int | None = None) -> None:
+    def __init__(self, path: Path, place: Place, limits: Limits) -> None:
         self.end: int | None = None
         self.line = place.line
         self._path = path
         self._in_array = place.in_array
         self._limits = limits
-        self._block = block or BLOCK
         self._at = place.at
         self._held = b""  # the record that was begun but not ended, from byte `_at` and line `line` on
         self._ahead = b""  # read already, but to be indexed anew
         self._done = False
         self._index = Index()
-        self._tested = self._block
+        self._tested = json_elements.BLOCK
         self._opening: bytes | None = None
         self._first = True
 
@@ -52,7 +52,7 @@ class Splitter:
         with self._path.open("rb", buffering=0) as file:
             file.seek(self._at)
             while not self._done:
-                block, self._ahead = self._ahead or file.read(self._block), b""
+                block, self._ahead = self._ahead or read_block(file), b""
                 yield from self._window(file, block) if block else self._last(file)
 
     def _window(self, file: IO[bytes], block: bytes) -> Iterator[Elements | Lost]:
@@ -65,7 +65,7 @@ class Splitter:
             lines = self.line + np.searchsorted(parts.newlines, parts.starts[:whole])
             yield Elements(window, parts.starts[:whole], parts.ends[:whole], lines, self._at + len(window))
         if whole:
-            self._first, self._tested = False, self._block
+            self._first, self._tested = False, json_elements.BLOCK
         self._hold(window, int(parts.begins[whole]))
         if broken is not None:
             yield from self._resume(file)
@@ -103,7 +103,7 @@ class Splitter:
         self._skip_space()
         text, at, line = self._held, self._at, self.line
         opening = self._opening or b""
-        while (found := self._held.find(opening) if opening else -1) < 0 and (block := file.read(self._block)):
+        while (found := self._held.find(opening) if opening else -1) < 0 and (block := read_block(file)):
             self._hold(self._held + block, max(0, len(self._held) + len(block) - len(opening)))
         self._restart(self._held, found + 1 if found >= 0 else len(self._held))
         self._done = found < 0
@@ -119,7 +119,7 @@ class Splitter:
         head, at, line = self._held[:HEAD], self._at, self.line
         self._hold(self._held, len(self._held))
         cut = None
-        while cut is None and (block := file.read(self._block)):
+        while cut is None and (block := read_block(file)):
             cut = self._cut(self._index.marks(block))
             self._hold(block, len(block) if cut is None else cut)
         size = self._at - at
@@ -145,7 +145,7 @@ class Splitter:
         """Go on from here as from the beginning."""
         self._hold(window, start)
         self._ahead, self._held = self._held, b""
-        self._index, self._tested = Index(), self._block
+        self._index, self._tested = Index(), json_elements.BLOCK
 
 
 def _fault(text: bytes, line: int, limits: Limits) -> Fault:

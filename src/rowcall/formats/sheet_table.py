@@ -7,11 +7,13 @@ import numpy as np
 
 from rowcall.errors import FileRefused
 from rowcall.formats.header import find_header
-from rowcall.formats.reading import Fact, Limits
+from rowcall.formats.reading import MIB, Fact, Limits
 from rowcall.formats.sheet_cells import Cells, letters, starts_of
 from rowcall.model import Code
 
 _SAMPLE = 100  # rows with a value
+_SAMPLE_TEXT = 4 * MIB  # characters in all of them
+_TEXT = 32_767  # characters of one cell, which is all that Excel allows
 _SHOWN = 1_000  # characters of a line of preamble
 
 
@@ -111,9 +113,11 @@ def _sample(cells: Iterable[Cells], header: int) -> tuple[list[_Row], list[_Row]
     """The first rows with a value above the header that was asked for, and from there on."""
     above: list[_Row] = []
     rows: list[_Row] = []
+    size = 0
     for row in _rows(cells, header):
         (above if row.number < header else rows).append(row)
-        if len(rows) == _SAMPLE:
+        size += sum(map(len, row.cells.values()))
+        if len(rows) == _SAMPLE or (rows and size > _SAMPLE_TEXT):
             break
     return above, rows
 
@@ -126,7 +130,7 @@ def _rows(cells: Iterable[Cells], header: int) -> Iterator[_Row]:
             number = int(portion.rows[start])
             if number < header and skipped >= _SAMPLE:
                 continue
-            texts = dict(zip(portion.cols[start:end].tolist(), portion.texts[int(start) : int(end)], strict=True))
-            if any(texts.values()):
+            texts = portion.texts[int(start) : int(end)].str.slice(0, _TEXT).to_list()
+            if any(texts):
                 skipped += 1
-                yield _Row(number, texts)
+                yield _Row(number, dict(zip(portion.cols[start:end].tolist(), texts, strict=True)))

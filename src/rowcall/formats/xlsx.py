@@ -10,7 +10,7 @@ from functools import cached_property
 
 import polars as pl
 
-from rowcall.formats.reading import Limits, LocalFile
+from rowcall.formats.reading import GIB, Limits, LocalFile
 from rowcall.formats.sheet_cells import Cells
 from rowcall.formats.xlsx_blocks import ROWS, Document, Elements, blocks
 from rowcall.formats.xlsx_cell_walk import CellWalk
@@ -19,7 +19,7 @@ from rowcall.formats.xlsx_parts import read_book
 from rowcall.formats.xlsx_strings import HeldTexts, SharedTexts, shared_texts
 from rowcall.formats.xlsx_survey import survey
 from rowcall.formats.xlsx_values import Values
-from rowcall.formats.xlsx_zip import Package, corrupt
+from rowcall.formats.xlsx_zip import Package, corrupt, too_large
 
 _XML_PER_TEXT = 2  # a row's XML may be this many times as long as its longest allowed text
 
@@ -30,7 +30,7 @@ class XlsxWorkbook:
     def __init__(self, file: LocalFile, limits: Limits) -> None:
         self._package = Package(file.path, limits)
         self._longest = limits.record_bytes * _XML_PER_TEXT
-        self._record_bytes = limits.record_bytes
+        self._limits = limits
         self._file_size = file.size
         self._read, self._size = 0, 1
         try:
@@ -49,14 +49,18 @@ class XlsxWorkbook:
 
     def cells(self, sheet: int) -> Iterator[Cells]:
         """The cells of a sheet, from the start."""
-        values = Values(self._shared, self._book.from_1904, self._record_bytes)
-        last = 0
+        values = Values(self._shared, self._book.from_1904, self._limits.record_bytes)
+        last = size = 0
         for stored in self._stored(self._book.sheets[sheet].part):
             stored.checked()
             if len(stored.rows) and stored.rows[0] <= last:
                 raise corrupt(f"row {stored.rows[0]} follows row {last}.")
             last = max(last, stored.last)
-            yield from values.cells(stored)
+            for cells in values.cells(stored):
+                size += int(cells.sizes.sum())
+                if size > self._limits.inflated_bytes:  # a few long texts, shared by many cells
+                    raise too_large(f"The texts of the sheet have more than {size / GIB:,.1f} GB.")
+                yield cells
 
     def close(self) -> None:
         self._package.close()
@@ -89,3 +93,4 @@ class XlsxWorkbook:
         for piece in self._package.stream(part):
             self._read += len(piece)
             yield piece
+        self._read = self._size

@@ -67,7 +67,8 @@ class Values:
         kinds = [Kind(kind) for kind in np.unique(stored.kinds)]
         places = [np.flatnonzero(stored.kinds == kind) for kind in kinds]
         parts = [self._texts(stored.texts.gather(at), kind) for at, kind in zip(places, kinds, strict=True)]
-        back = np.argsort(np.concatenate(places))
+        back = np.empty(len(stored.kinds), np.int64)
+        back[np.concatenate(places)] = np.arange(len(back))
         texts = pl.concat(parts).gather(back)
         unusable = texts.is_null()
         faults = {at: _FAULTS.get(Kind(stored.kinds[at]), Code.CELL_BROKEN) for at in unusable.arg_true()}

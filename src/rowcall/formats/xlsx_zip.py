@@ -143,19 +143,20 @@ def _check_overlap(entries: list[zipfile.ZipInfo], directory_start: int) -> None
 def _check_sizes(entries: list[zipfile.ZipInfo], limits: Limits) -> None:
     total = sum(entry.file_size for entry in entries)
     if total > limits.inflated_bytes:
-        raise _too_large(f"Unpacked, the workbook has {total / 2**30:,.1f} GB.")
+        raise too_large(f"Unpacked, the workbook has {total / 2**30:,.1f} GB.")
     for entry in entries:
         ratio = entry.file_size / max(entry.compress_size, 1)
         if entry.file_size > _ALWAYS_FINE and ratio > limits.inflate_ratio:
-            raise _too_large(f"The part {entry.filename!r} unpacks to {ratio:,.0f} times its size.")
+            raise too_large(f"The part {entry.filename!r} unpacks to {ratio:,.0f} times its size.")
 
 
 def row_too_long(part: str) -> FileRefused:
     """The refusal of a row or text that can't be held in memory."""
-    return _too_large(f"One row or text of {part!r} is too long to be real.")
+    return too_large(f"One row or text of {part!r} is too long to be real.")
 
 
-def _too_large(what: str) -> FileRefused:
+def too_large(what: str) -> FileRefused:
+    """The refusal of a workbook that is larger than any real one."""
     return FileRefused(
         Code.WORKBOOK_TOO_LARGE, f"{what} It looks made to exhaust memory.", hint="Split it, or export it as CSV."
     )
