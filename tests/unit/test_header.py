@@ -77,6 +77,14 @@ def test_trailing_columns_may_be_empty_in_the_rows() -> None:
     assert find_header([["id", "name", "born", "died", "notes"], *([*row, "", ""] for row in PEOPLE)]) == 0
 
 
+def test_the_last_columns_may_have_no_name() -> None:
+    assert find_header([["id", "name"], ["1", "", "3"], ["2", "", "4"]]) == 0
+
+
+def test_a_table_may_start_in_any_column() -> None:
+    assert find_header([["Report"], ["", "", "id", "name"], ["", "", "1", "Ada"], ["", "", "2", "Grace"]]) == 1
+
+
 def test_years_and_months_head_columns_of_numbers() -> None:
     assert find_header([["country", "2022", "2023", "2024"], ["NL", "17", "18", "19"], ["BE", "1", "2", "3"]]) == 0
     assert find_header([["country", "2024-01", "2024-02"], ["NL", "17", "18"], ["BE", "1", "2"]]) == 0

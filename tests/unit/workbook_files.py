@@ -4,9 +4,12 @@ import struct
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rowcall.formats.excel import open_workbook
-from rowcall.formats.reading import Batch, Detected, Fact, LocalFile, Reading, ReadOptions
+from rowcall.formats.reading import Detected, Fact, LocalFile, Reading, ReadOptions
+
+from ..reading import Rows, collect
 
 _MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -16,20 +19,14 @@ SHEET = "xl/worksheets/sheet1.xml"
 
 
 def opened(path: Path, options: ReadOptions | None = None) -> Reading:
-    """The file as Rowcall opens it."""
-    kind = {".xlsm": "xlsx"}.get(path.suffix, path.suffix[1:])
-    return open_workbook(LocalFile(path, path.name), options or ReadOptions(), Detected(Fact(kind, "by test")))
+    """A workbook, opened by its suffix."""
+    return open_workbook(LocalFile(path, path.name), options or ReadOptions(), Detected(Fact(path.suffix[1:], "test")))
 
 
-def rows(reading: Reading) -> list[tuple[str | None, ...]]:
-    """All good rows."""
-    return [row for batch in reading for row in batch.frame.rows()]
-
-
-def whole(reading: Reading) -> Batch:
-    """A small file's only batch."""
-    (batch,) = list(reading)
-    return batch
+def read(path: Path, **options: Any) -> Rows:
+    """A workbook, read whole."""
+    with opened(path, ReadOptions(**options)) as reading:
+        return collect(reading)
 
 
 def relations(targets: Mapping[str, tuple[str, str]]) -> str:

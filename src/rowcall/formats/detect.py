@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from rowcall.errors import FileRefused
-from rowcall.formats.encoding import find_encoding
+from rowcall.formats.encoding import find_encoding, wide_encoding
 from rowcall.formats.inflate import compression_of, inflate, unzip
 from rowcall.formats.reading import KIB, Fact, Format, Limits, LocalFile, Note
 from rowcall.model import Code
@@ -43,6 +43,7 @@ _OTHERS = (
     (b"Obj\x01", "an Avro file"),
     (b"{\\rtf", "an RTF document"),
 )
+_NOT_TEXT = (0, *range(2, 9), *range(14, 27), 127)  # 1 and 31 are delimiters somewhere
 _MARKUP = ((b"<!doctype html", "a web page"), (b"<html", "a web page"), (b"<?xml", "an XML document"))
 
 
@@ -164,15 +165,10 @@ def _refuse_others(head: bytes) -> None:
     name = name or next((name for tag, name in _MARKUP if start.startswith(tag)), None)
     if name:
         raise _unknown(name)
-    if not head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and not _is_wide(head):
-        control = sum(head.count(byte) for byte in (*range(1, 9), *range(14, 27), 127)) + head.count(0)
-        if control > len(head) // 10:
+    if not head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and not wide_encoding(head):
+        control = sum(head.count(byte) for byte in _NOT_TEXT)
+        if control > len(head) // 25:
             raise _unknown("binary data of no known kind")
-
-
-def _is_wide(head: bytes) -> bool:
-    zeros = head.count(0)
-    return zeros * 5 > len(head) and max(head[0::2].count(0), head[1::2].count(0)) > zeros * 0.6
 
 
 def _unknown(what: str) -> FileRefused:

@@ -43,7 +43,7 @@ def find_encoding(path: Path, given: str | None) -> tuple[Fact, int]:
             return Fact(codec, "given"), mark if codec.startswith((marked or "none")[:6]) else 0
         if marked:
             return Fact(marked, "byte order mark"), mark
-        wide = _wide(head)
+        wide = wide_encoding(head)
         if wide:
             return Fact(
                 wide, "every other byte of the start is zero" if "16" in wide else "three of four bytes are zero"
@@ -67,22 +67,21 @@ def known_encoding(name: str) -> str:
     return {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}.get(info.name, info.name)
 
 
-def _wide(head: bytes) -> str | None:
-    """UTF-16 or UTF-32 without a mark shows in the zero bytes of its ASCII characters."""
-    head = head[: len(head) // 4 * 4][: 4 * KIB]
-    if len(head) < 4 or head.count(0) < len(head) // 5:
+def wide_encoding(head: bytes) -> str | None:
+    """UTF-16 or UTF-32 without a mark shows in the zero bytes of its ASCII characters, all in the same places."""
+    head = head[: len(head) // 4 * 4][: 16 * KIB]
+    quarter = len(head) // 4
+    zeros = [head[i::4].count(0) for i in range(4)]
+    if not quarter or sum(zeros) < quarter // 5:
         return None
-    zeros = [head[i::4].count(0) / (len(head) // 4) for i in range(4)]
-    few, many = 0.1, 0.4
-    if min(zeros[1:]) > 0.9 and zeros[0] < few:
+    if min(zeros[1:]) > 0.9 * quarter and not zeros[0]:
         return "utf-32-le"
-    if min(zeros[:3]) > 0.9 and zeros[3] < few:
+    if min(zeros[:3]) > 0.9 * quarter and not zeros[3]:
         return "utf-32-be"
-    if max(zeros[0], zeros[2]) < few and min(zeros[1], zeros[3]) > many:
-        return "utf-16-le"
-    if max(zeros[1], zeros[3]) < few and min(zeros[0], zeros[2]) > many:
-        return "utf-16-be"
-    return None
+    even, odd = zeros[0] + zeros[2], zeros[1] + zeros[3]
+    if 50 * min(even, odd) > max(even, odd):
+        return None
+    return "utf-16-le" if odd > even else "utf-16-be"
 
 
 def _narrow(file: BinaryIO) -> Fact:

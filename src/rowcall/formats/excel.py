@@ -124,12 +124,12 @@ def _choose(sheets: Sequence[SheetSurvey], wanted: str | int | None) -> tuple[in
 def _named(sheets: Sequence[SheetSurvey], wanted: str | int) -> tuple[int, str]:
     if isinstance(wanted, int):
         if 1 <= wanted <= len(sheets):
-            return wanted - 1, f"asked for by position {wanted}"
+            return wanted - 1, f"given by its position, {wanted}"
     else:
         exact = [i for i, sheet in enumerate(sheets) if sheet.name == wanted]
         alike = [i for i, sheet in enumerate(sheets) if sheet.name.casefold() == wanted.casefold()]
         if exact or alike:
-            return (exact or alike)[0], "asked for by name"
+            return (exact or alike)[0], "given by name"
     raise FileRefused(
         Code.SHEET_NOT_FOUND,
         f"There is no sheet {wanted!r}; the workbook has {_listed(sheets)}.",

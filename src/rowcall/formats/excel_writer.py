@@ -128,6 +128,10 @@ def _check(columns: Sequence[WriteColumn], options: WriteOptions) -> None:
             f"A sheet holds at most {MAX_COLUMNS:,} columns; there are {len(columns):,}.",
             hint="Write CSV or Parquet, or fewer columns.",
         )
+    if not options.sheet.isprintable():
+        raise FileRefused(
+            Code.BAD_OPTION, f"A sheet can't be named {options.sheet!r}.", hint="Use characters that show."
+        )
     too_long = [column.name for column in columns if len(column.title.encode("utf-16-le")) > 2 * _MAX_CELL]
     if too_long and options.header:
         raise FileRefused(

@@ -47,29 +47,31 @@ def find_header(rows: Sequence[Sequence[str]]) -> int | None:
     """The index of the header among the first non-blank rows of a file; None when the first rows are data already."""
     table = _table(rows)
     for index in range(min(len(rows), _CANDIDATES)):
-        if not table.spans(index):
+        if not table.spans(index) or table.falls_short(index):
             continue
         if table.heads(index):
             return table.last_title(index)
         if table.is_data(index):
-            return None
-    return None
+            break
+    # nothing better below: the first row may name all but the last columns
+    return 0 if rows and table.falls_short(0) and table.spans(0) and table.heads(0) else None
 
 
 def _table(rows: Sequence[Sequence[str]]) -> "_Table":
     texts = [[cell.strip() for cell in row[:_JUDGED_COLUMNS]] for row in rows]
-    return _Table(texts, [[_kind(cell) for cell in row] for row in texts], _table_width(texts))
+    return _Table(texts, [[_kind(cell) for cell in row] for row in texts], *_region(texts))
 
 
-def _table_width(texts: Sequence[Sequence[str]]) -> int:
-    """The width that covers the most cells: ten lines of title weigh less than five rows of a table."""
-    widths = Counter(_width(row) for row in texts)
-    usual = {width: count for width, count in widths.items() if count > 1} or widths
-    return max(usual, key=lambda width: (usual[width] * width, width), default=0)
+def _region(texts: Sequence[Sequence[str]]) -> tuple[int, int]:
+    """From which column to which most cells lie: ten lines of title weigh less than five rows of a table."""
+    reaches = Counter(_reach(row) for row in texts)
+    usual = {reach: count for reach, count in reaches.items() if count > 1} or reaches
+    return max(usual, key=lambda reach: (usual[reach] * (reach[1] - reach[0]), reach[1]), default=(0, 0))
 
 
-def _width(row: Sequence[str]) -> int:
-    return max((i + 1 for i, cell in enumerate(row) if cell), default=0)
+def _reach(row: Sequence[str]) -> tuple[int, int]:
+    filled = [i for i, cell in enumerate(row) if cell]
+    return (filled[0], filled[-1] + 1) if filled else (0, 0)
 
 
 def _kind(cell: str) -> _Kind:
@@ -92,12 +94,21 @@ def _kind(cell: str) -> _Kind:
 class _Table:
     texts: Sequence[Sequence[str]]
     kinds: Sequence[Sequence[_Kind]]
-    width: int
+    first: int
+    end: int
+    """The columns that the table lies in."""
+
+    @property
+    def width(self) -> int:
+        return self.end - self.first
 
     def spans(self, index: int) -> bool:
-        """Whether this row fills most of the table's width; a line of key and value above a narrow table doesn't."""
-        row = self.texts[index]
-        return sum(map(bool, row)) >= self.width * 0.6 and (self.width > 3 or _width(row) >= self.width)
+        """Whether this row fills most of the table's width."""
+        return sum(map(bool, self.texts[index][self.first : self.end])) >= self.width * 0.6
+
+    def falls_short(self, index: int) -> bool:
+        """Whether this row ends before a narrow table does, as a line of key and value above it would."""
+        return self.width <= 3 and _reach(self.texts[index])[1] < self.end
 
     def heads(self, index: int) -> bool:
         """Whether this row names what stands below it."""

@@ -20,6 +20,7 @@ from rowcall.formats.reading import MIB, Limits, LocalFile, Note
 from rowcall.model import Code
 
 _CHUNK = 256 * 1024
+_ZSTD_CHUNK = 1024  # may inflate to 32 MB
 _RATIO_FROM = 64 * MIB  # below this, no ratio is suspicious
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 _SUFFIXES = (".gz", ".gzip", ".bz2", ".xz", ".zst", ".zip")
@@ -34,7 +35,7 @@ def inflate(file: LocalFile, compression: str, limits: Limits, folder: Path) -> 
     """Write the file's inflated content into `folder`."""
     with file.path.open("rb") as raw:
         junk: list[int] = []
-        chunks = _zstd(raw) if compression == "zstd" else _members(raw, compression, junk)
+        chunks = _zstd(raw, junk) if compression == "zstd" else _members(raw, compression, junk)
         inner = _write(chunks, file, limits, folder, compression)
     message = "Bytes after the end of the compressed data are not part of it and were left out."
     return inner, [Note(Code.TRAILING_BYTES, f"{message} ({junk[0]:,} bytes)")] if junk else []
@@ -102,10 +103,27 @@ def _decompressor(compression: str) -> "_Gzip | bz2.BZ2Decompressor | lzma.LZMAD
     return bz2.BZ2Decompressor() if compression == "bzip2" else lzma.LZMADecompressor(memlimit=128 * MIB)
 
 
-def _zstd(raw: BinaryIO) -> Iterator[bytes]:
-    # a window beyond 128 MB would be allocated at once, whatever the content
-    reader = zstandard.ZstdDecompressor(max_window_size=128 * MIB).stream_reader(raw, read_across_frames=True)
-    return iter(lambda: reader.read(_CHUNK), b"")
+def _zstd(raw: BinaryIO, junk: list[int]) -> Iterator[bytes]:
+    """The same for zstd, whose decompressor can't be told to stop: so it gets little input at a time."""
+    one, frames = None, 0
+    for data in iter(lambda: raw.read(_ZSTD_CHUNK), b""):
+        piece = data
+        while piece:
+            if one is None:
+                # a window beyond 128 MB would be allocated at once, whatever the content
+                one = zstandard.ZstdDecompressor(max_window_size=128 * MIB).decompressobj()
+            try:
+                yield one.decompress(piece)
+            except zstandard.ZstdError:
+                if frames and piece is not data:
+                    junk.append(len(piece) + sum(len(more) for more in iter(lambda: raw.read(_CHUNK), b"")))
+                    return
+                raise
+            piece = one.unused_data
+            if one.eof:
+                one, frames = None, frames + 1
+    if one is not None:
+        raise EOFError
 
 
 def _write(

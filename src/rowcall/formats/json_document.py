@@ -1,6 +1,6 @@
 """Finds the records of a JSON document: an array at its top, an array under one of its keys, or the document itself."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -106,15 +106,11 @@ def _under(path: Path, whole: Place, key: str) -> Document:
 
 def _wrapped(path: Path, whole: Place, chosen: Member, why: str, survey: "_Survey", *, all_known: bool) -> Document:
     line = whole.line + _newlines(path, whole.at, chosen.at)
-    others = tuple(key for key in survey.keys if key != chosen.key)
-    return Document(
-        path,
-        Place(chosen.at, line, in_array=True),
-        Fact(chosen.key, why),
-        wrapped=True,
-        others=others,
-        all_known=all_known,
-    )
+    others = list(survey.keys)
+    if chosen.key in others:
+        others.remove(chosen.key)  # once: a second one of that name is other data
+    place = Place(chosen.at, line, in_array=True)
+    return Document(path, place, Fact(chosen.key, why), wrapped=True, others=tuple(others), all_known=all_known)
 
 
 @dataclass(slots=True)
@@ -154,11 +150,11 @@ def _nothing_found(text: bytes, asked: str | None) -> FileRefused:
     )
 
 
-def _other_data(keys: "tuple[str, ...] | list[str]") -> Note:
+def _other_data(keys: Sequence[str]) -> Note:
     return Note(Code.OTHER_DATA, f"Besides its records the document also holds: {_listed(keys)}.")
 
 
-def _listed(keys: "tuple[str, ...] | list[str]") -> str:
+def _listed(keys: Sequence[str]) -> str:
     return ", ".join(keys[:_NAMED]) + (" and more" if len(keys) > _NAMED else "") or "none"
 
 

@@ -7,6 +7,7 @@ Measured with 7 keys: 1.5 µs a record the fast way, 7 µs exactly.
 """
 
 import operator
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -35,6 +36,7 @@ _KINDS: dict[str, Kind] = {
     '"': "text",
 }
 _MISSING = msgspec.Raw(b"null")
+_NO_FIELD_NAME = re.compile(r'[\\"\x00-\x1f]')  # what a struct accepts no field with
 _FAST_COLUMNS = 1_000  # a struct looks for its fields one by one, and is made anew for each new key
 _ROWS, _MOST_CELLS = 20_000, 1_000_000
 _PIECES, _FEW = 16, 32
@@ -58,6 +60,7 @@ class Shape:
         self.kinds: list[set[Kind]] = []
         self.sparse: list[bool] = []
         self._empty = True
+        self._fast = True
         self._made_of: object = None
         self._decode: Callable[[bytes], object] | None = None
 
@@ -70,6 +73,7 @@ class Shape:
             self.keys[key] = len(self.keys)
             self.kinds.append(set())
             self.sparse.append(not self._empty)
+            self._fast &= len(self.keys) <= _FAST_COLUMNS and not _NO_FIELD_NAME.search(key)
         if len(record) < len(self.keys):
             for key, index in self.keys.items():
                 self.sparse[index] |= key not in record
@@ -90,12 +94,14 @@ class Shape:
         return msgspec.UNSET if self.plain(index) else _MISSING
 
     def decoder(self) -> Callable[[bytes], object] | None:
-        """A decoder that accepts records like those so far and no others."""
+        """A decoder that accepts records like those so far and no others, if there can be one."""
+        if not self._fast:
+            return None
         made_of = [(self.plain(index), self.sparse[index]) for index in range(len(self.keys))]
-        if made_of != self._made_of and len(made_of) <= _FAST_COLUMNS:
+        if made_of != self._made_of:
             self._made_of = made_of
             self._decode = msgspec.json.Decoder(self._struct()).decode
-        return self._decode if len(made_of) <= _FAST_COLUMNS else None
+        return self._decode
 
     def _struct(self) -> type[msgspec.Struct]:
         fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []

@@ -16,7 +16,7 @@ from rowcall.formats.reading import (
     Skipped,
     SkippedLines,
 )
-from rowcall.formats.sheet_cells import Cells, letters, starts_of
+from rowcall.formats.sheet_cells import Cells, letters, ranges_of
 from rowcall.formats.sheet_table import Table
 from rowcall.model import Code
 
@@ -191,14 +191,15 @@ class _Portion:
 
 def _portion(cells: Cells, table: Table) -> _Portion:
     """The rows that hold something. An empty text alone doesn't make a row, but stays an empty text in one."""
-    starts = starts_of(cells.rows)
+    starts, ends = ranges_of(cells.rows)
     filled = cells.sizes > 0
     if len(starts):
-        keep = np.repeat(np.logical_or.reduceat(filled, starts), np.diff(starts, append=len(cells.rows)))
+        keep = np.repeat(np.logical_or.reduceat(filled, starts), ends - starts)
         cells = _only(cells, keep) if not keep.all() else cells
-        starts, filled = starts_of(cells.rows), cells.sizes > 0
+        starts, ends = ranges_of(cells.rows)
+        filled = cells.sizes > 0
     within = (cells.cols >= table.first_col) & (cells.cols < table.first_col + table.width)
-    row_of = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(cells.rows)))
+    row_of = np.repeat(np.arange(len(starts)), ends - starts)
     outside = np.zeros(len(starts), np.bool_)
     outside[row_of[filled & ~within]] = True
     reach = np.concatenate([cells.cols[filled], [table.first_col, table.first_col + table.width - 1]])

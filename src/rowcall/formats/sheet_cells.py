@@ -62,9 +62,10 @@ class Workbook(Protocol):
     def close(self) -> None: ...
 
 
-def starts_of(rows: Ints) -> Ints:
-    """Where each row's cells start."""
-    return np.flatnonzero(np.diff(rows, prepend=0))
+def ranges_of(rows: Ints) -> tuple[Ints, Ints]:
+    """Where each row's cells start and end."""
+    starts = np.flatnonzero(np.diff(rows, prepend=0))
+    return starts, np.append(starts, len(rows))[1:]
 
 
 def portions(sizes: Ints, most: int) -> Iterator[tuple[int, int]]:

@@ -8,7 +8,7 @@ import numpy as np
 from rowcall.errors import FileRefused
 from rowcall.formats.header import find_header
 from rowcall.formats.reading import MIB, Fact, Limits
-from rowcall.formats.sheet_cells import Cells, letters, starts_of
+from rowcall.formats.sheet_cells import Cells, letters, ranges_of
 from rowcall.model import Code
 
 _SAMPLE = 100  # rows with a value
@@ -73,7 +73,7 @@ def find_table(sheet: str, cells: Iterable[Cells], header: int | None, limits: L
 
 def _header(rows: Sequence[_Row], header: int | None) -> tuple[int | None, str]:
     if header is not None:
-        return (0 if header else None), "asked for"
+        return (0 if header else None), "given"
     first, last = _span(rows)
     index = find_header([row.texts(first, last - first + 1) for row in rows])
     if index is None:
@@ -125,12 +125,11 @@ def _sample(cells: Iterable[Cells], header: int) -> tuple[list[_Row], list[_Row]
 def _rows(cells: Iterable[Cells], header: int) -> Iterator[_Row]:
     skipped = 0
     for portion in cells:
-        starts = starts_of(portion.rows)
-        for start, end in zip(starts, np.append(starts[1:], len(portion.rows)), strict=True):
+        starts, ends = ranges_of(portion.rows)
+        filled = np.logical_or.reduceat(portion.sizes > 0, starts) if len(starts) else starts
+        for start, end in zip(starts[filled].tolist(), ends[filled].tolist(), strict=True):
             number = int(portion.rows[start])
-            if number < header and skipped >= _SAMPLE:
-                continue
-            texts = portion.texts[int(start) : int(end)].str.slice(0, _TEXT).to_list()
-            if any(texts):
-                skipped += 1
+            skipped += number < header
+            if number >= header or skipped <= _SAMPLE:
+                texts = portion.texts[start:end].str.slice(0, _TEXT)
                 yield _Row(number, dict(zip(portion.cols[start:end].tolist(), texts, strict=True)))

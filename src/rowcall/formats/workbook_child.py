@@ -14,7 +14,7 @@ import python_calamine as calamine
 
 from rowcall.formats.cell_text import duration_text, number_text
 from rowcall.formats.sheet_cells import PORTION, Cells, SheetSurvey
-from rowcall.formats.xlsx_zip import corrupt, password_protected
+from rowcall.formats.xlsx_zip import corrupt, password_protected, too_large
 
 Value = str | float | bool | dt.date | dt.time | dt.timedelta
 
@@ -55,7 +55,8 @@ def _opened(path: str) -> Generator[calamine.CalamineWorkbook]:
     except calamine.PasswordError as error:
         raise password_protected() from error
     except calamine.CalamineError as error:
-        raise corrupt(f"{error}.") from error
+        # calamine refuses a range of more than a hundred million cells by itself
+        raise (too_large if "limit exceeded" in str(error) else corrupt)(f"{error}.") from error
 
 
 class _Portion:

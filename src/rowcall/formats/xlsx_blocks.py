@@ -69,8 +69,10 @@ def blocks(part: str, stream: Iterator[bytes], shape: Shape, longest: int) -> It
             cut = last + len(element_end)
             yield Elements(_unprefixed(rest[:cut], prefix))
             rest = rest[cut:]
-        if container_end in rest:
-            yield Tail(chain([rest], stream))
+        end = rest.find(container_end)
+        if end >= 0:
+            yield Elements(_unprefixed(rest[:end], prefix))
+            yield Tail(chain([rest[end:]], stream))
             return
         if len(rest) > longest:
             raise row_too_long(part)

@@ -8,7 +8,7 @@ import polars as pl
 
 from rowcall.formats.cell_text import moment_texts, number_texts, truth_texts, unescaped
 from rowcall.formats.reading import Ints
-from rowcall.formats.sheet_cells import PORTION, Cells, portions, starts_of
+from rowcall.formats.sheet_cells import PORTION, Cells, portions, ranges_of
 from rowcall.formats.xlsx_cells import StoredCells
 from rowcall.formats.xlsx_parts import Kind
 from rowcall.formats.xlsx_strings import SharedTexts
@@ -37,8 +37,7 @@ class Values:
         """The cells as text. A shared text can be long and used often, so sizes are known before texts are fetched."""
         stored = _filled(stored)
         sizes = self._sizes(stored)
-        starts = starts_of(stored.rows)
-        ends = np.append(starts[1:], len(stored.rows))
+        starts, ends = ranges_of(stored.rows)
         if not len(starts):
             yield Cells(stored.rows, stored.cols, stored.texts, sizes, stored.last)
             return

@@ -30,7 +30,7 @@ class Package:
 
     def __init__(self, path: Path, limits: Limits) -> None:
         self._limits = limits
-        _check_directory(path, limits)
+        check_directory(path, limits)
         with corrupt_zip():
             self._zip = zipfile.ZipFile(path)
         try:
@@ -83,7 +83,7 @@ def _key(name: str) -> str:
     return name.replace("\\", "/").lstrip("/").casefold()
 
 
-def _check_directory(path: Path, limits: Limits) -> None:
+def check_directory(path: Path, limits: Limits) -> None:
     """Refuse a directory too large to hold in memory, before `zipfile` makes an object of each entry."""
     with path.open("rb") as file, corrupt_zip():
         size = _directory_size(file, path.stat().st_size)
