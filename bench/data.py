@@ -9,6 +9,7 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,14 @@ import polars as pl
 import files
 from files import SEED, Defects, Files
 
-_FIRST = "Anna Ben Chloé Dmitri Élodie Fatima George Hiroshi Inês Jürgen Kofi Lena Mateo Nadia Óscar Priya".split()
-_LAST = "Adams Björk Castro Dvořák Evans Fischer García Haddad Ito Jones Kim Larsen Müller Nguyễn Okafor Silva".split()
+_FIRST = [
+    "Anna", "Ben", "Chloé", "Dmitri", "Élodie", "Fatima", "George", "Hiroshi",
+    "Inês", "Jürgen", "Kofi", "Lena", "Mateo", "Nadia", "Óscar", "Priya",
+]  # fmt: skip
+_LAST = [
+    "Adams", "Björk", "Castro", "Dvořák", "Evans", "Fischer", "García", "Haddad",
+    "Ito", "Jones", "Kim", "Larsen", "Müller", "Nguyễn", "Okafor", "Silva",
+]  # fmt: skip
 _ROLES = ["viewer", "member", "editor", "admin"]
 _FIRST_DAY = np.datetime64("2015-01-01T00:00:00", "us")
 _TEN_YEARS, _ONE_YEAR = 10 * 365 * 86_400, 365 * 86_400
@@ -43,7 +50,7 @@ def main() -> None:
     for name, make in makers.items():
         path = wanted.path(name)
         if not path.exists():
-            part = path.with_suffix(".part")
+            part = path.with_name(f"{name}.part")
             make(part)
             part.rename(path)
 
@@ -104,14 +111,14 @@ def _write_dirty(clean: Path, path: Path, defects: Defects) -> None:
     rng = np.random.default_rng(SEED)
     plain = np.array([number for number, line in enumerate(lines) if b'"' not in line])
     spoilt = iter(rng.choice(plain, defects.bad + defects.blank, replace=False).tolist())
-    for spoil, count in (
+    kinds: list[tuple[Callable[[bytes], bytes], int]] = [
         (_open_quote, defects.open_quotes),
         (_shorter, defects.short),
         (_longer, defects.long),
         (_blank_after, defects.blank),
-    ):
-        for _ in range(count):
-            number = next(spoilt)
+    ]
+    for spoil, count in kinds:
+        for number in islice(spoilt, count):
             lines[number] = spoil(lines[number])
     path.write_bytes(b"\n".join((header, *lines, b"")))
 

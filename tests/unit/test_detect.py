@@ -98,7 +98,7 @@ def test_a_bomb_in_a_bomb_is_stopped(tmp_path: Path) -> None:
 
 
 def test_a_zstd_window_of_two_gigabytes_is_refused(tmp_path: Path) -> None:
-    parameters = zstandard.ZstdCompressionParameters.from_level(1, window_log=31)
+    parameters = zstandard.ZstdCompressionParameters(window_log=31, compression_level=1)
     packer = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
     path = tmp_path / "x.zst"
     path.write_bytes(packer.compress(CSV) + packer.flush())

@@ -23,7 +23,7 @@ from rowcall.formats.writing import Comments, Refused, WriteColumn, WriteFormat,
 from rowcall.model import Code
 
 XLSX = WriteFormat.XLSX
-NASTY = [
+_MARKUP = [
     "=1+1",
     "-5",
     "'",
@@ -39,7 +39,7 @@ NASTY = [
     "_x005F_",
     "\r",
 ]
-NASTY += [
+_UNUSUAL = [
     "\n",
     "\t",
     " ",
@@ -57,7 +57,7 @@ NASTY += [
     "é",
 ]
 characters = st.characters(exclude_categories=["Cs"], exclude_characters="\ufffe\uffff")
-texts = st.text(characters, max_size=15) | st.lists(st.sampled_from(NASTY), max_size=5).map("".join)
+texts = st.text(characters, max_size=15) | st.lists(st.sampled_from(_MARKUP + _UNUSUAL), max_size=5).map("".join)
 
 
 def columns(*names: str) -> list[WriteColumn]:

@@ -32,8 +32,8 @@ from rowcall.model import Code
 CSV, NDJSON, JSON, XLSX, PARQUET = WriteFormat
 pq = cast("Any", parquet)  # pyarrow has no annotations
 
-NASTY = ['"', '""', ",", ";", "\n", "\r", "\r\n", "'", "=1+1", "-5", "+x", "00042", "1e5", "TRUE", "null", "\\N", "\\."]
-NASTY += [
+_PUNCTUATION = ['"', '""', ",", ";", "\n", "\r", "\r\n", "'", "=1+1", "-5", "+x", "00042", "1e5", "TRUE", "null", "\\N", "\\."]
+_UNUSUAL = [
     "😀",
     "\u202e\u200f",
     "\ufeff",
@@ -50,7 +50,7 @@ NASTY += [
     "e\u0301",
 ]
 characters = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
-texts = st.text(characters, max_size=20) | st.lists(st.sampled_from(NASTY), max_size=4).map("".join)
+texts = st.text(characters, max_size=20) | st.lists(st.sampled_from(_PUNCTUATION + _UNUSUAL), max_size=4).map("".join)
 Rows = list[tuple[str | None, ...]]
 
 

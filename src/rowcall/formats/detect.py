@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from rowcall.errors import FileRefused
 from rowcall.formats.encoding import find_encoding, wide_encoding
 from rowcall.formats.inflate import compression_of, inflate, unzip
-from rowcall.formats.reading import KIB, Fact, Format, Limits, LocalFile, Note
+from rowcall.formats.reading import KIB, Fact, Format, Limits, LocalFile, Note, ReadOptions
 from rowcall.model import Code
 
 _HEAD = 64 * KIB
@@ -58,9 +58,9 @@ class Found:
     notes: tuple[Note, ...]
 
 
-def detect(file: LocalFile, given: Format | None, limits: Limits, folder: Path) -> Found:
+def detect(file: LocalFile, options: ReadOptions, folder: Path) -> Found:
     """Unpack the file as far as needed (into `folder`) and find out its format."""
-    layers: list[str] = []
+    limits, layers = options.limits, list[str]()
     notes: list[Note] = []
     while True:
         head = _head(file)
@@ -80,7 +80,7 @@ def detect(file: LocalFile, given: Format | None, limits: Limits, folder: Path) 
         else:
             file, more = inflate(file, layer or "", limits, folder)
             notes += more
-    found, why = (given, "given") if given else _format(file, head)
+    found, why = (options.format, "given") if options.format else _format(file, head, options.encoding)
     notes += _mismatch(file.name, found)
     compression = Fact(" in ".join(reversed(layers)), "first bytes") if layers else None
     return Found(file, found, why, compression, tuple(notes))
@@ -136,7 +136,7 @@ def _workbook(names: set[str]) -> Format | None:
     return Format.ODS if {"content.xml", "mimetype"} <= names else None
 
 
-def _format(file: LocalFile, head: bytes) -> tuple[Format, str]:
+def _format(file: LocalFile, head: bytes, encoding: str | None) -> tuple[Format, str]:
     if head.startswith(b"PK"):
         return _zip_format(file)
     if head.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
@@ -147,8 +147,8 @@ def _format(file: LocalFile, head: bytes) -> tuple[Format, str]:
         return Format.PARQUET, "first bytes PAR1"
     if head.startswith(b"ARROW1") or (head.startswith(b"\xff\xff\xff\xff") and b"\x10\0\0\0" in head[:64]):
         return Format.ARROW, "an Arrow message"
-    _refuse_others(head)
-    return _text_format(file, head)
+    _refuse_others(head, encoding)
+    return _text_format(file, head, encoding)
 
 
 def _zip_format(file: LocalFile) -> tuple[Format, str]:
@@ -159,15 +159,15 @@ def _zip_format(file: LocalFile) -> tuple[Format, str]:
     return found, "a zip archive with the parts of a workbook"
 
 
-def _refuse_others(head: bytes) -> None:
+def _refuse_others(head: bytes, encoding: str | None) -> None:
     name = next((name for magic, name in _OTHERS if head.startswith(magic)), None)
     start = head.removeprefix(codecs.BOM_UTF8).lstrip()[:64].lower()
     name = name or next((name for tag, name in _MARKUP if start.startswith(tag)), None)
     if name:
         raise _unknown(name)
-    if not head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and not wide_encoding(head):
+    if not (encoding or head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or wide_encoding(head)):
         control = sum(head.count(byte) for byte in _NOT_TEXT)
-        if control > len(head) // 25:
+        if control > max(8, len(head) // 25):
             raise _unknown("binary data of no known kind")
 
 
@@ -179,8 +179,8 @@ def _unknown(what: str) -> FileRefused:
     )
 
 
-def _text_format(file: LocalFile, head: bytes) -> tuple[Format, str]:
-    encoding, mark = find_encoding(file.path, None)
+def _text_format(file: LocalFile, head: bytes, given: str | None) -> tuple[Format, str]:
+    encoding, mark = find_encoding(file.path, given)
     text = head[mark:].decode(encoding.value, "ignore").lstrip()
     if not text:
         return Format.CSV, "text"

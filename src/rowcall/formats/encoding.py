@@ -72,7 +72,7 @@ def wide_encoding(head: bytes) -> str | None:
     head = head[: len(head) // 4 * 4][: 16 * KIB]
     quarter = len(head) // 4
     zeros = [head[i::4].count(0) for i in range(4)]
-    if not quarter or sum(zeros) < quarter // 5:
+    if sum(zeros) < max(3, quarter // 5):
         return None
     if min(zeros[1:]) > 0.9 * quarter and not zeros[0]:
         return "utf-32-le"

@@ -4,13 +4,13 @@ import io
 import shutil
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
+from itertools import zip_longest
 from typing import IO, Any, TextIO, cast
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import polars as pl
 from xlsxwriter import Workbook
-from xlsxwriter.exceptions import FileCreateError, XlsxInputError
+from xlsxwriter.exceptions import XlsxInputError
 from xlsxwriter.format import Format
 from xlsxwriter.utility import xl_range, xl_range_abs
 from xlsxwriter.worksheet import Worksheet
@@ -48,10 +48,10 @@ class _Sheet(Worksheet):
 class Book:
     """A workbook with one sheet of rows, which are put in at the end."""
 
-    def __init__(self, folder: Path, sheet: str, *, guard_formulas: bool) -> None:
+    def __init__(self, sheet: str, *, guard_formulas: bool) -> None:
         self._frame = io.BytesIO()
         # XlsxWriter's annotations are partial
-        self._book = cast("Any", Workbook(self._frame, {"tmpdir": str(folder)}))
+        self._book = cast("Any", Workbook(self._frame, {"in_memory": True}))
         self._sheet = self._add_sheet(sheet)
         self._text: Format = self._book.add_format({"num_format": "@"})
         self._choices: list[tuple[str, ...]] = []
@@ -85,10 +85,7 @@ class Book:
         sheets = {_SHEET.format(1): rows}
         if self._choices:
             sheets[_SHEET.format(2)] = self._choice_rows()
-        try:
-            self._book.close()
-        except FileCreateError as error:  # XlsxWriter's wrapping of an OSError
-            raise cast("OSError", error.args[0]) from error
+        self._book.close()
         _fill(self._frame, sheets, sink)
 
     def _listed(self, choices: tuple[str, ...]) -> str:
@@ -100,10 +97,10 @@ class Book:
         """A hidden sheet with a column for each list that is too long, or not plain enough, for a rule."""
         sheet = self._add_sheet(_CHOICES)
         sheet.hide()
-        lists = [pl.DataFrame({str(place): list(choices)}) for place, choices in enumerate(self._choices)]
-        frame = pl.concat(lists, how="horizontal")
+        names = [str(place) for place in range(len(self._choices))]
+        frame = pl.DataFrame(list(zip_longest(*self._choices)), dict.fromkeys(names, pl.String), orient="row")
         sheet.cover(frame.height, frame.width)
-        rows = SheetRows([WriteColumn(name=name) for name in frame.columns], self.styles)
+        rows = SheetRows([WriteColumn(name=name) for name in names], self.styles)
         return io.BytesIO(rows.body(frame, frame, 1))
 
     def _add_sheet(self, name: str) -> _Sheet:

@@ -38,7 +38,7 @@ class XlsxEncoder:
             self._folder = tempfile.TemporaryDirectory(prefix="rowcall-", ignore_cleanup_errors=True)
             self._spool = Path(self._folder.name, "rows.xml").open("w+b")  # noqa: SIM115 (closed in discard)
         try:
-            self._book = Book(Path(self._folder.name), options.sheet, guard_formulas=options.formulas == "protect")
+            self._book = Book(options.sheet, guard_formulas=options.formulas == "protect")
             self._rows = SheetRows(columns, self._book.styles)
             if options.header:
                 self._append(self._rows.header(), 1)

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rowcall.formats.json_index import Marks
-from rowcall.formats.json_record import is_value
+from rowcall.formats.json_record import state_of
 from rowcall.formats.reading import Ints
 
 SPACE = b" \t\r\n\x1e"
@@ -83,7 +83,7 @@ class Parts:
         opened = opened[data[opened] == _BRACE]
         inner = np.setdiff1d(opened, self.starts, assume_unique=True)
         for part in np.unique(np.searchsorted(self.begins, inner, "right") - 1).tolist():
-            if not is_value(self.window[self.starts[part] : self.ends[part]]):
+            if state_of(self.window[self.starts[part] : self.ends[part]]) != "whole":
                 return [part]
         return []
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -55,24 +56,15 @@ def read_record(text: bytes, line: int, limits: Limits, *, cut: bool = False) ->
     return structural_fault(text, limits) or _nul(text) or _OBJECT.decode(text)
 
 
-def is_broken(text: bytes) -> bool:
-    """Whether no continuation could make this the beginning of a JSON value."""
+def state_of(text: bytes) -> Literal["whole", "open", "broken", "too deep"]:
+    """Whether a text is a JSON value, the beginning of one, or what no continuation makes one."""
     try:
         _VALUE.decode(text)
     except RecursionError:
-        return False
+        return "too deep"
     except msgspec.DecodeError as error:
-        return "truncated" not in str(error)
-    return False
-
-
-def is_value(text: bytes) -> bool:
-    """Whether this is one whole JSON value."""
-    try:
-        _VALUE.decode(text)
-    except (RecursionError, msgspec.DecodeError):
-        return False
-    return True
+        return "open" if "truncated" in str(error) else "broken"
+    return "whole"
 
 
 def cell_text(value: str) -> str | None:
@@ -190,7 +182,7 @@ def _lone_surrogate(text: bytes) -> str | None:
         return found[1] or b"\\ufffd"
 
     repaired = _SURROGATE.sub(replaced, text)
-    return lone[0].decode() if lone and is_value(repaired) else None
+    return lone[0].decode() if lone and state_of(repaired) == "whole" else None
 
 
 def _where(text: bytes, at: int, line: int) -> str:

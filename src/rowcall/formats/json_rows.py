@@ -138,7 +138,7 @@ class _Rows:
             pl.Series(column.name, cells[column.index] if column.index < len(cells) else blank, pl.String)
             for column in self.columns
         ]
-        return pl.DataFrame(series, height=height)
+        return pl.DataFrame(series or None, height=height)
 
 
 class _Pending:

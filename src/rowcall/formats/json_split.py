@@ -16,7 +16,7 @@ from rowcall.formats import json_elements
 from rowcall.formats.json_elements import HEAD, Elements, Lost, read_block
 from rowcall.formats.json_index import Index, Marks
 from rowcall.formats.json_parts import SPACE, Parts, opening_of
-from rowcall.formats.json_record import Fault, is_broken, is_value, read_record, too_long
+from rowcall.formats.json_record import Fault, read_record, state_of, too_long
 from rowcall.formats.reading import Limits
 from rowcall.model import Code
 
@@ -78,7 +78,7 @@ class Splitter:
         """Look at a record that goes on in the next block: can it still become valid, and is it not too long?"""
         if len(self._held) >= self._tested:
             self._tested *= 2
-            if is_broken(self._held.lstrip(SPACE)):
+            if state_of(self._held.lstrip(SPACE)) == "broken":
                 yield from self._resume(file)
         if len(self._held) > self._limits.record_bytes:
             yield from self._pass_by(file)
@@ -87,14 +87,15 @@ class Splitter:
         """What is held when the file ends."""
         self._skip_space()
         text, nothing = self._held, b""
-        if self._opening is not None and self._opening in text and is_broken(text):
+        state = state_of(text)
+        if state in ("broken", "too deep") and self._find_opening() >= 0:
             yield from self._resume(file)
             return
         self._done = True
         if text:
             whole, line = np.array([0, len(text)]), np.array([self.line])
             yield Elements(text, whole[:1], whole[1:], line, self._at + len(text), cut=True)
-        if self._in_array and (not text or is_value(text)):
+        if self._in_array and (not text or state == "whole"):
             line = self.line + text.count(b"\n")
             yield Lost(line, Code.TRUNCATED, "The file ends before its array is closed.", nothing, 0, self._at)
 
@@ -102,9 +103,11 @@ class Splitter:
         """Give up what is held, and go on at the next line that opens a record."""
         self._skip_space()
         text, at, line = self._held, self._at, self.line
-        opening = self._opening or b""
-        while (found := self._held.find(opening) if opening else -1) < 0 and (block := read_block(file)):
-            self._hold(self._held + block, max(0, len(self._held) + len(block) - len(opening)))
+        found = self._find_opening()
+        while found < 0 and (block := read_block(file)):
+            self._hold(self._held, max(0, len(self._held) - len(self._opening or b"")))
+            self._held += block
+            found = self._find_opening()
         self._restart(self._held, found + 1 if found >= 0 else len(self._held))
         self._done = found < 0
         size = self._at - at
@@ -112,6 +115,9 @@ class Splitter:
         rest = f" Nothing in the {size:,} bytes from here on can be told apart into records." if self._done else ""
         raw = text[:size] if size <= len(text) else text[:HEAD]
         yield Lost(line, fault.code, fault.message + rest, raw, size, self._at)
+
+    def _find_opening(self) -> int:
+        return -1 if self._opening is None else self._held.find(self._opening)
 
     def _pass_by(self, file: IO[bytes]) -> Iterator[Lost]:
         """Read on to the end of a record that is too long."""

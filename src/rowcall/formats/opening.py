@@ -36,7 +36,7 @@ def open_rows(file: str | Path | BinaryIO, options: ReadOptions | None = None, *
     options = options or ReadOptions()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rowcall-")))
-        found = detect(_on_disk(file, name, folder), options.format, options.limits, folder)
+        found = detect(_on_disk(file, name, folder), options, folder)
         base = Detected(Fact(found.format.value, found.why), compression=found.compression, notes=found.notes)
         plain, base = _as_utf8(found, options, base, folder)
         reading = _OPENERS[found.format](plain, options, base)

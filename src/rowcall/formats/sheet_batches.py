@@ -51,7 +51,7 @@ class _Sheet:
     pending: list[SkippedLines] = field(default_factory=list[SkippedLines])
 
     def batches(self, cells: Cells) -> Iterator[Batch]:
-        self.last = cells.last
+        self.last = max(self.last, cells.last)
         portion = _portion(cells, self.table)
         if not len(portion.lines):
             return

@@ -6,9 +6,6 @@ that it must run in; it drops error cells, and at a million rows it needs 790 MB
 """
 
 from collections.abc import Iterator
-from functools import cached_property
-
-import polars as pl
 
 from rowcall.formats.reading import GIB, Limits, LocalFile
 from rowcall.formats.sheet_cells import Cells
@@ -16,7 +13,7 @@ from rowcall.formats.xlsx_blocks import ROWS, Document, Elements, blocks
 from rowcall.formats.xlsx_cell_walk import CellWalk
 from rowcall.formats.xlsx_cells import StoredCells, fast_cells
 from rowcall.formats.xlsx_parts import read_book
-from rowcall.formats.xlsx_strings import HeldTexts, SharedTexts, shared_texts
+from rowcall.formats.xlsx_strings import SharedTexts, shared_texts
 from rowcall.formats.xlsx_survey import survey
 from rowcall.formats.xlsx_values import Values
 from rowcall.formats.xlsx_zip import Package, corrupt, too_large
@@ -33,6 +30,7 @@ class XlsxWorkbook:
         self._limits = limits
         self._file_size = file.size
         self._read, self._size = 0, 1
+        self._shared: SharedTexts | None = None
         try:
             self._book = read_book(self._package)
             self.sheets = tuple(
@@ -49,7 +47,7 @@ class XlsxWorkbook:
 
     def cells(self, sheet: int) -> Iterator[Cells]:
         """The cells of a sheet, from the start."""
-        values = Values(self._shared, self._book.from_1904, self._limits.record_bytes)
+        values = Values(self._texts(), self._book.from_1904, self._limits.record_bytes)
         last = size = 0
         for stored in self._stored(self._book.sheets[sheet].part):
             stored.checked()
@@ -64,20 +62,23 @@ class XlsxWorkbook:
 
     def close(self) -> None:
         self._package.close()
+        if self._shared is not None:
+            self._shared.close()
 
-    @cached_property
-    def _shared(self) -> SharedTexts:
-        part = self._book.strings_part
-        if part is None:
-            return HeldTexts(pl.Series([], dtype=pl.String))
-        return shared_texts(part, self._package.stream(part), self._longest)
+    def _texts(self) -> SharedTexts:
+        """The texts that cells share, read when the first cell is."""
+        if self._shared is None:
+            part = self._book.strings_part
+            stream = self._package.stream(part) if part else iter([b"<sst/>"])
+            self._shared = shared_texts(part or "", stream, self._longest)
+        return self._shared
 
     def _stored(self, part: str) -> Iterator[StoredCells]:
         last = 0
         for block in blocks(part, self._counted(part), ROWS, self._longest):
             if isinstance(block, Elements):
                 cells = fast_cells(block.data, self._book.kind) or self._walked(part, block.data, last)
-                last = cells.last
+                last = max(last, cells.last)
                 yield cells
             elif isinstance(block, Document):
                 walk = CellWalk(part, self._book.kind, self._longest, last)

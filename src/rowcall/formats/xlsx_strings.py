@@ -9,13 +9,11 @@ from typing import IO, Protocol
 import numpy as np
 import polars as pl
 
-from rowcall.errors import FileRefused
 from rowcall.formats.cell_text import unescaped
 from rowcall.formats.reading import KIB, MIB, Ints
 from rowcall.formats.xlsx_blocks import ITEMS, Document, Elements, blocks
 from rowcall.formats.xlsx_xml import Attributes, XmlWalk, dereferenced, plain_text
-from rowcall.formats.xlsx_zip import row_too_long
-from rowcall.model import Code
+from rowcall.formats.xlsx_zip import row_too_long, too_large
 
 _HELD = 64 * MIB
 _VIEW = 16  # bytes that a text takes in memory beside its own
@@ -38,6 +36,8 @@ class SharedTexts(Protocol):
         """These texts."""
         ...
 
+    def close(self) -> None: ...
+
 
 def shared_texts(part: str, stream: Iterator[bytes], longest: int) -> SharedTexts:
     """Read the table; nobody asks how many texts it says it has."""
@@ -49,10 +49,10 @@ def shared_texts(part: str, stream: Iterator[bytes], longest: int) -> SharedText
         size += int(page.str.len_bytes().sum()) + _VIEW * len(page)
         if size > _HELD:
             return _spill(chain(held, pages))
-    return HeldTexts(pl.concat(held) if held else pl.Series([], dtype=pl.String))
+    return _HeldTexts(pl.concat(held) if held else pl.Series([], dtype=pl.String))
 
 
-class HeldTexts:
+class _HeldTexts:
     """A table in memory."""
 
     def __init__(self, texts: pl.Series) -> None:
@@ -68,23 +68,30 @@ class HeldTexts:
     def gather(self, indices: Ints) -> pl.Series:
         return self._texts.gather(indices)
 
+    def close(self) -> None:
+        """Nothing is open."""
+
 
 def _spill(pages: Iterable[pl.Series]) -> "_SpilledTexts":
     file = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the table)
-    sizes: list[Ints] = []
+    try:
+        sizes = list(_written(file, pages))
+    except BaseException:
+        file.close()
+        raise
+    return _SpilledTexts(file, np.concatenate([[0], *sizes]).cumsum())
+
+
+def _written(file: IO[bytes], pages: Iterable[pl.Series]) -> Iterator[Ints]:
+    """Write the texts one behind the other, and tell how long they are."""
     count = 0
     for page in pages:
         count += len(page)
         if count > _MOST:
-            raise FileRefused(
-                Code.WORKBOOK_TOO_LARGE,
-                f"The workbook has more than {_MOST:,} different texts.",
-                hint="Split it, or export it as CSV.",
-            )
+            raise too_large(f"The workbook has more than {_MOST:,} different texts.")
         file.write("".join(page).encode())
-        sizes.append(page.str.len_bytes().to_numpy().astype(np.int64))
+        yield page.str.len_bytes().to_numpy().astype(np.int64)
     file.flush()
-    return _SpilledTexts(file, np.concatenate([[0], *sizes]).cumsum())
 
 
 class _SpilledTexts:
@@ -106,6 +113,9 @@ class _SpilledTexts:
         for first, last in zip([0, *groups], [*groups, len(distinct)], strict=True):
             texts += self._read(starts[first:last].tolist(), ends[first:last].tolist())
         return pl.Series(texts, dtype=pl.String).gather(back)
+
+    def close(self) -> None:
+        self._file.close()
 
     def _read(self, starts: list[int], ends: list[int]) -> Iterator[str]:
         if starts:
