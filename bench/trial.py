@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 _TIMEOUT = 900
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
@@ -63,7 +63,7 @@ def measure(trial: Trial) -> Sample:
     if child.returncode:
         last = (child.stderr.strip().splitlines() or [""])[-1]
         return Sample(error=f"died with status {child.returncode}: {last}")
-    return Sample(**cast("dict[str, int]", json.loads(child.stdout.splitlines()[-1])))
+    return Sample(**cast("dict[str, Any]", json.loads(child.stdout.splitlines()[-1])))
 
 
 def _warm(file: Path) -> None:
@@ -79,7 +79,7 @@ def _main(task: str, file: str) -> None:
     started = time.perf_counter()
     try:
         tally, error = run(), ""
-    except Exception as stopped:  # noqa: BLE001 (whatever a contender stops with is its result)
+    except Exception as stopped:  # whatever a contender stops with is its result
         tally, error = Tally(0), f"{type(stopped).__name__}: {_first_line(stopped)}"
     seconds = time.perf_counter() - started
     sample = Sample(

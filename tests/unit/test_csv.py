@@ -27,7 +27,7 @@ def rows(tmp_path: Path, data: str | bytes, **options: Any) -> Rows:
         ("a|b|c\n1|2|3\n", "|"),
         ("name:age:city\nBob:3:York\nAnn:4:Rome\n", ":"),
         ("a^b\n1^2\n3^4\n", "^"),
-        ('"a" "b" "c"\n"1 2" "3" "4"\n', " "),
+        ('"a" "b" "c"\n"1:2 3" "3" "4"\n', " "),
         ("a||b\n1||2\n", "||"),
         ("1,5;2,5;3\n4,5;5,5;6\n7,5;8,5;9\n", ";"),
         ('name,note\nAnn,"a;b;c"\nBob,"d;e;f"\n', ","),
@@ -157,8 +157,10 @@ def test_a_trailing_delimiter_is_not_a_column(tmp_path: Path, header: str) -> No
     assert [(b.code, b.cells) for b in got.bad] == [(Code.TOO_MANY_FIELDS, ("5", "6", "extra"))]
 
 
-def test_empty_fields_too_many_do_no_harm(tmp_path: Path) -> None:
-    assert rows(tmp_path, "a,b\n1,2\n3,4,,\n5,6\n").values == [("1", "2"), ("3", "4"), ("5", "6")]
+def test_one_empty_field_too_many_may_mean_that_values_are_shifted(tmp_path: Path) -> None:
+    data = "a,b\n1,2\nSmith, John,\n5,6\n"
+    assert [b.cells for b in rows(tmp_path, data).bad] == [("Smith", " John", "")]
+    assert rows(tmp_path, data, ragged="pad").values[1] == ("Smith", " John")
 
 
 def test_short_records_are_padded_when_asked(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from rowcall.formats.reading import Limits
+from rowcall.formats.xlsx_cells import fast_cells
+from rowcall.formats.xlsx_parts import Book
 from rowcall.model import Code
 
 from ..reading import Rows
@@ -100,7 +102,6 @@ CELLS: list[tuple[str, str | Code | None]] = [
     ('t="str"><v>=1+1</v>', "=1+1"),
     ('t="inlineStr"><is><t>TRUE</t></is>', "TRUE"),
     ('t="inlineStr"><is><t xml:space="preserve">1e5 </t></is>', "1e5 "),
-    ('t="inlineStr"><is><r><t>in</t></r><r><t>line</t></r></is>', "inline"),
     ('t="inlineStr"><is><t>tab\tand\nline</t></is>', "tab\tand\nline"),
 ]
 
@@ -172,6 +173,41 @@ def test_cells_read_the_same_by_every_way(tmp_path: Path, way: object) -> None:
         assert found == expected, stored
     assert got.lines == list(range(2, len(CELLS) + 2))
     assert got.reading.detected.sheets[0].rows == len(CELLS) + 1
+
+
+def test_the_usual_forms_are_read_the_fast_way() -> None:
+    book = Book((), (), None, from_1904=False)
+    assert fast_cells(sheet_rows().encode(), book.kind) is not None
+    for form in (
+        '<row r="1" spans="1:2" ht="15.75" customHeight="1" x14ac:dyDescent="0.25"><c r="A1" s="1"/></row>',
+        '<row r="1">\n<c r="A1" t="n"><v>1</v></c></row>\n<row r="2"></row>\n',
+        '<row r="1"><c r="A1" cm="1"><f t="array" ref="A1">SUM(B1)</f><v>1</v></c></row>',
+        '<row r="1"><c r="A1" t="str"><f aca="false">B1&amp;"&lt;"</f><v>x</v></c></row>',
+        '<row r="1" /><row r="2"><c r="A2" /></row>',
+    ):
+        assert fast_cells(form.encode(), book.kind) is not None, form
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        '<row r="1"><c t="n" r="A1"><v>1</v></c></row>',
+        '<row r="1"><c r="A1"><v>&unknown;</v></c></row>',
+        '<row r="1"><c r="A1"><v>\1</v></c></row>',
+        '<row r="1"><c r="A1"><v>1</v><v>2</v></c></row>',
+        '<row r="1"><c r="a1"><v>1</v></c></row>',
+        '<row r="1"><c r="A1"><is><r><t>rich</t></r></is></c></row>',
+        '<row r="1"><c r="A1"><v>1</v></c></row><other/>',
+    ],
+)
+def test_any_other_form_is_left_to_the_parser(form: str) -> None:
+    assert fast_cells(form.encode(), Book((), (), None, from_1904=False).kind) is None
+
+
+def test_runs_of_an_inline_text_are_joined(tmp_path: Path) -> None:
+    runs = "<is><r><t>in</t></r><r><rPr><b/></rPr><t>line</t></r><rPh sb='0' eb='1'><t>no</t></rPh></is>"
+    path = write_zip(tmp_path / "book.xlsx", parts_of(f'<row r="1"><c r="A1" t="inlineStr">{runs}</c></row>'))
+    assert read(path, header=0).values == [("inline",)]
 
 
 def test_an_issue_says_where_and_what(tmp_path: Path) -> None:

@@ -40,10 +40,39 @@ def test_bytes_with_protected_cells_are_never_overlooked(cells: list[str]) -> No
         assert might_be_protected("\n".join(protected).encode())
 
 
-_FORMULAS = ["=1+1", "+1+1", "-1-1", "@SUM(A1)", "\tx", "\rx", "\n=1", "\0=1", "＝1+1", "＋1", "－1", "＠x", "-", "- item"]
+_FORMULAS = [
+    "=1+1",
+    "+1+1",
+    "-1-1",
+    "@SUM(A1)",
+    "\tx",
+    "\rx",
+    "\n=1",
+    "\0=1",
+    "＝1+1",
+    "＋1",
+    "－1",
+    "＠x",
+    "-",
+    "- item",
+]
 _MASKED = ["'=1", "''=1", " =1", "   +x", "-5\n", "-1e", "+49 30 1234", "-2+3", "--5", "-.", "=", "@"]
 _NUMBERS = ["-5", "+3.5", "-1e5", "-5,00", "-1.234,56", "-.5", "+49301234", " -5", "−5", "'-5", "00042", "2024-01-31"]
-_HARMLESS = ["1+1", "a=b", "", " ", "'", "O'Neil", "'quoted'", "me@example.com", "x\n=1", "' x", "(=1)", "\u00a0x", "#N/A"]
+_HARMLESS = [
+    "1+1",
+    "a=b",
+    "",
+    " ",
+    "'",
+    "O'Neil",
+    "'quoted'",
+    "me@example.com",
+    "x\n=1",
+    "' x",
+    "(=1)",
+    "\u00a0x",
+    "#N/A",
+]
 
 
 @pytest.mark.parametrize("cell", _FORMULAS + _MASKED)

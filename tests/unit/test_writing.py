@@ -4,6 +4,7 @@ import bz2
 import csv
 import datetime as dt
 import errno
+import gc
 import gzip
 import io
 import json
@@ -13,7 +14,7 @@ import stat
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, cast
 
 import polars as pl
 import pyarrow.parquet as parquet
@@ -32,25 +33,12 @@ from rowcall.model import Code
 CSV, NDJSON, JSON, XLSX, PARQUET = WriteFormat
 pq = cast("Any", parquet)  # pyarrow has no annotations
 
-_PUNCTUATION = ['"', '""', ",", ";", "\n", "\r", "\r\n", "'", "=1+1", "-5", "+x", "00042", "1e5", "TRUE", "null", "\\N", "\\."]
-_UNUSUAL = [
-    "😀",
-    "\u202e\u200f",
-    "\ufeff",
-    "\u2028",
-    "\x85",
-    " ",
-    "\t",
-    "\x01",
-    "\x1f",
-    "\x7f",
-    "{}",
-    "[1,",
-    "é",
-    "e\u0301",
-]
+_PUNCTUATION = ['"', '""', ",", ";", "\n", "\r", "\r\n", "'", "=1+1", "+x", "\t", " ", "{}", "[1,", "\\."]
+_VALUES = ["-5", "00042", "1e5", "0.10", "TRUE", "true", "null", "\\N", "NaN"]
+_UNUSUAL = ["😀", "\u202e\u200f", "\ufeff", "\u2028", "\x85", "\x01", "\x1f", "\x7f", "é", "e\u0301"]
+nasty = st.sampled_from(_PUNCTUATION + _VALUES + _UNUSUAL)
 characters = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
-texts = st.text(characters, max_size=20) | st.lists(st.sampled_from(_PUNCTUATION + _UNUSUAL), max_size=4).map("".join)
+texts = st.text(characters, max_size=20) | st.lists(nasty, max_size=4).map("".join)
 Rows = list[tuple[str | None, ...]]
 
 
@@ -63,7 +51,7 @@ def columns(*names: str) -> list[WriteColumn]:
 
 
 def text_frame(rows: Rows, names: Sequence[str] = ("a", "b", "c")) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema={name: pl.String for name in names}, orient="row")
+    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
 
 
 def written(
@@ -78,6 +66,16 @@ def written(
             assert writer.write(frame) == ()
     assert writer.rows == sum(frame.height for frame in frames)
     return stream.getvalue()
+
+
+def write_to(
+    target: Path, kind: WriteFormat, frames: Sequence[pl.DataFrame], error: BaseException | None = None
+) -> None:
+    with open_writer(target, kind, columns(*frames[0].columns)) as writer:
+        for frame in frames:
+            writer.write(frame)
+        if error:
+            raise error
 
 
 def csv_rows(data: bytes, **dialect: Any) -> list[list[str]]:
@@ -197,6 +195,8 @@ def test_json_array_is_valid_with_any_number_of_rows() -> None:
 
 # typed frames, in every text format
 
+moment = dt.datetime.fromisoformat
+
 TYPED = pl.DataFrame(
     {
         "int": [-7, None],
@@ -204,8 +204,8 @@ TYPED = pl.DataFrame(
         "decimal": pl.Series([Decimal("0.10"), None], dtype=pl.Decimal(20, 2)),
         "bool": [True, None],
         "date": [dt.date(2024, 2, 29), None],
-        "datetime": [dt.datetime(2024, 2, 29, 1, 2, 3, 450_000), None],
-        "zoned": pl.Series([dt.datetime(2024, 7, 1, 12), None]).dt.replace_time_zone("Europe/Berlin"),
+        "datetime": [moment("2024-02-29T01:02:03.450"), None],
+        "zoned": pl.Series([moment("2024-07-01T12:00"), None]).dt.replace_time_zone("Europe/Berlin"),
         "time": [dt.time(1, 2, 3), None],
         "duration": [dt.timedelta(days=1, seconds=5), None],
         "list": [["a", None], None],
@@ -215,8 +215,22 @@ TYPED = pl.DataFrame(
         "nothing": [None, None],
     }
 )
-TYPED_TEXTS = ["-7", "0.1", "0.10", "true", "2024-02-29", "2024-02-29T01:02:03.450", "2024-07-01T12:00:00+02:00"]
-TYPED_TEXTS += ["01:02:03", "P1DT5S", '["a",null]', '{"n":1.50}', "\\x00ff", "x", ""]
+TYPED_TEXTS = [
+    "-7",
+    "0.1",
+    "0.10",
+    "true",
+    "2024-02-29",
+    "2024-02-29T01:02:03.450",
+    "2024-07-01T12:00:00+02:00",
+    "01:02:03",
+    "P1DT5S",
+    '["a",null]',
+    '{"n":1.50}',
+    "\\x00ff",
+    "x",
+    "",
+]
 
 
 def test_typed_values_are_written_as_exact_text_in_csv() -> None:
@@ -258,10 +272,8 @@ def test_parquet_keeps_types_and_fills_row_groups(tmp_path: Path) -> None:
     groups = [file.metadata.row_group(index).num_rows for index in range(file.num_row_groups)]
     assert sum(groups) == writer.rows == 240_000
     assert 80_000 <= groups[0] <= 100_000
-    back = pl.from_arrow(file.read_row_group(0).slice(0, 2))
-    assert isinstance(back, pl.DataFrame)
-    texts_instead = TYPED.with_columns(pl.col("category", "nothing").cast(pl.String))
-    assert back.equals(texts_instead)
+    back = pl.DataFrame(file.read_row_group(0).slice(0, 2))
+    assert back.equals(TYPED.with_columns(pl.col("category", "nothing").cast(pl.String)))
 
 
 def test_parquet_without_rows_still_has_its_columns(tmp_path: Path) -> None:
@@ -271,23 +283,21 @@ def test_parquet_without_rows_still_has_its_columns(tmp_path: Path) -> None:
 
 
 def test_parquet_refuses_a_column_that_changes_its_type(tmp_path: Path) -> None:
-    with (
-        pytest.raises(FileRefused, match="began as Int64 and is String now"),
-        open_writer(tmp_path / "x.parquet", PARQUET, columns("a")) as writer,
-    ):
-        writer.write(pl.DataFrame({"a": [1]}))
-        writer.write(pl.DataFrame({"a": ["x"]}))
+    frames = [pl.DataFrame({"a": [1]}), pl.DataFrame({"a": ["x"]})]
+    with pytest.raises(FileRefused, match="began as Int64 and is String now"):
+        write_to(tmp_path / "x.parquet", PARQUET, frames)
     assert list(tmp_path.iterdir()) == []
 
 
 # every format
 
+FRAME = text_frame([("1", "2", "3"), (None, "", "x")])
+
 
 @pytest.mark.parametrize("kind", WriteFormat)
 def test_an_error_leaves_no_file(kind: WriteFormat, tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), open_writer(tmp_path / "x", kind, columns("a", "b", "c")) as writer:
-        writer.write(text_frame([("1", "2", "3")]))
-        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        write_to(tmp_path / "x", kind, [FRAME], KeyboardInterrupt())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -295,9 +305,8 @@ def test_an_error_leaves_no_file(kind: WriteFormat, tmp_path: Path) -> None:
 def test_an_error_leaves_the_older_file_as_it_was(kind: WriteFormat, tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"older")
-    with pytest.raises(ZeroDivisionError), open_writer(path, kind, columns("a", "b", "c")) as writer:
-        writer.write(text_frame([("1", "2", "3")]))
-        _ = 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        write_to(path, kind, [FRAME], ZeroDivisionError())
     assert path.read_bytes() == b"older"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -328,23 +337,19 @@ def test_a_replaced_file_keeps_its_mode_and_a_link_stays_a_link(tmp_path: Path) 
 
 @pytest.mark.parametrize("kind", WriteFormat)
 def test_a_full_disk_is_told(kind: WriteFormat) -> None:
-    with (
-        pytest.raises(FileRefused, match="No space left on device") as refused,
-        open_writer(Path("/dev/full"), kind, columns("a", "b", "c")) as writer,
-    ):
-        for _ in range(20):
-            writer.write(text_frame([(os.urandom(10_000).hex(), "2", "3")]))
+    frames = [text_frame([(os.urandom(10_000).hex(), "2", "3")])] * 20
+    with pytest.raises(FileRefused, match="No space left on device") as refused:
+        write_to(Path("/dev/full"), kind, frames)
     assert refused.value.code == Code.WRITE_FAILED
     assert "space" in refused.value.hint
 
 
 @pytest.mark.parametrize("compression", ["gz", "bz2", "xz", "zst"])
 def test_a_full_disk_is_told_by_compressed_files_too(compression: Compression) -> None:
-    with (
-        pytest.raises(FileRefused, match="No space left on device"),
-        open_writer(Path("/dev/full"), CSV, columns("a"), WriteOptions(compression=compression)) as writer,
-    ):
-        writer.write(pl.DataFrame({"a": ["x"]}))
+    writer = open_writer(Path("/dev/full"), CSV, columns("a", "b", "c"), WriteOptions(compression=compression))
+    writer.write(FRAME)
+    with pytest.raises(FileRefused, match="No space left on device"):
+        writer.close()
 
 
 def test_a_disk_that_fills_up_while_the_file_is_completed_leaves_nothing(
@@ -354,16 +359,21 @@ def test_a_disk_that_fills_up_while_the_file_is_completed_leaves_nothing(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(FileRefused, match="No space left"), open_writer(tmp_path / "x.csv", CSV, columns("a")):
-        pass
+    with pytest.raises(FileRefused, match="No space left"):
+        write_to(tmp_path / "x.csv", CSV, [FRAME])
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("place", "reason"),
-    [("missing/x.csv", "No such file"), ("file/x.csv", "Not a directory"), ("folder", "Is a directory")]
-    + [("x" * 300, "File name too long"), ("nul\0", "null byte")],
-)
+PLACES = {
+    "missing/x.csv": "No such file",
+    "file/x.csv": "Not a directory",
+    "folder": "Is a directory",
+    "x" * 300: "File name too long",
+    "nul\0": "null byte",
+}
+
+
+@pytest.mark.parametrize(("place", "reason"), PLACES.items(), ids=PLACES.values())
 def test_a_place_that_cannot_be_written_is_told(place: str, reason: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
@@ -392,14 +402,13 @@ def test_a_stream_is_left_open_and_may_take_little_at_a_time(kind: WriteFormat) 
 
 @pytest.mark.parametrize("kind", WriteFormat)
 def test_an_aborted_stream_is_not_ended_as_if_complete(kind: WriteFormat) -> None:
-    stream = io.BytesIO()
+    whole, stream = written([FRAME], kind), io.BytesIO()
     writer = open_writer(stream, kind, columns("a", "b", "c"))
-    writer.write(text_frame([("1", "2", "3")]))
+    writer.write(FRAME)
     writer.abort()
-    sent = stream.getvalue()
     del writer
-    assert stream.getvalue() == sent
-    assert not sent.endswith((b"]\n", b"PAR1" if len(sent) > 4 else b"-")) and not sent.startswith(b"PK")
+    gc.collect()
+    assert len(stream.getvalue()) < len(whole) or kind in (CSV, NDJSON)  # these have no end
 
 
 def test_a_closed_stream_is_told() -> None:
@@ -409,29 +418,26 @@ def test_a_closed_stream_is_told() -> None:
         open_writer(stream, CSV, columns("a"))
 
 
-_OPEN: dict[str, Callable[[Path], BinaryIO]] = {
-    "gz": lambda path: cast("BinaryIO", gzip.open(path)),
-    "bz2": lambda path: cast("BinaryIO", bz2.open(path)),
-    "xz": lambda path: cast("BinaryIO", lzma.open(path)),
-    "zst": lambda path: cast("BinaryIO", zstandard.open(path)),
+INFLATE: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.decompress,
+    "bz2": bz2.decompress,
+    "xz": lzma.decompress,
+    "zst": lambda data: zstandard.ZstdDecompressor().decompressobj().decompress(data),
 }
 
 
-@pytest.mark.parametrize("suffix", _OPEN)
+@pytest.mark.parametrize("suffix", INFLATE)
 @pytest.mark.parametrize("kind", [CSV, NDJSON, JSON])
 def test_text_formats_are_compressed_by_suffix(suffix: str, kind: WriteFormat, tmp_path: Path) -> None:
     frame = text_frame([(str(index), "x", None) for index in range(5_000)])
     path = tmp_path / f"x.{kind}.{suffix.upper()}"
-    with open_writer(path, kind, columns("a", "b", "c")) as writer:
-        writer.write(frame)
-        writer.write(frame)
-    with _OPEN[suffix](path) as file:
-        assert file.read() == written([frame, frame], kind)
+    write_to(path, kind, [frame, frame])
+    assert INFLATE[suffix](path.read_bytes()) == written([frame, frame], kind)
 
 
 @pytest.mark.parametrize("kind", [XLSX, PARQUET])
 def test_formats_that_are_compressed_already_are_not_compressed_again(kind: WriteFormat, tmp_path: Path) -> None:
-    with pytest.raises(FileRefused, match="Leave .gz off"):
+    with pytest.raises(FileRefused, match=r"Leave \.gz off"):
         open_writer(tmp_path / f"x.{kind}.gz", kind, columns("a"))
     assert list(tmp_path.iterdir()) == []
 
@@ -447,11 +453,8 @@ def test_a_column_that_a_frame_does_not_have_is_null(kind: WriteFormat) -> None:
 
 
 def test_a_column_that_the_writer_does_not_know_is_never_dropped(tmp_path: Path) -> None:
-    with (
-        pytest.raises(ValueError, match="without the columns"),
-        open_writer(tmp_path / "x.csv", CSV, columns("a")) as writer,
-    ):
-        writer.write(pl.DataFrame({"a": ["1"], "late": ["2"]}))
+    with pytest.raises(ValueError, match="without the columns"):
+        write_to(tmp_path / "x.csv", CSV, [FRAME, FRAME.with_columns(late="a")])
     assert list(tmp_path.iterdir()) == []
 
 

@@ -30,7 +30,7 @@ class Layout:
     shorter: int | None = None
     """A record of this width is whole too: the columns it leaves out are empty."""
     pad: bool = False
-    """Records of any lesser width are filled up."""
+    """Records of any lesser width are filled up, empty fields too many left off."""
     comment: bytes = b""
 
 
@@ -181,10 +181,15 @@ def _verdict(raw: bytes, record: Record, layout: Layout) -> tuple[tuple[bytes, .
 
 
 def _fit(cells: tuple[bytes, ...], layout: Layout) -> tuple[bytes, ...] | None:
-    """The cells at the file's width: without empty ones too many, with empty ones for those left out."""
+    """The cells at the file's width, where it is certain (or asked for) that only empty ones are too many or missing.
+
+    Empty fields at a record's end may come from an unquoted delimiter further left: then all behind it is shifted.
+    """
     width, count = layout.width, len(cells)
-    if count >= width:
-        return None if any(cell.strip() for cell in cells[width:]) else cells[:width]
+    if count == width:
+        return cells
+    if count > width:
+        return cells[:width] if layout.pad and not any(cell.strip() for cell in cells[width:]) else None
     short = layout.pad or count == layout.shorter or (layout.trailing and count == width - 1)
     return (*cells, *[b""] * (width - count)) if short else None
 

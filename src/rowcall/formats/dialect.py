@@ -13,7 +13,7 @@ from rowcall.formats.records import Dialect, Record, read_record
 from rowcall.model import Code
 
 _USUAL = (b",", b";", b"\t", b"|")
-_RARE = (b":", b"^", b"~", b"\x1f", b"\x01", "¦".encode(), "§".encode(), b"||", b"::")
+_RARE = (b":", b"^", b"~", b"\x1f", b"\x01", "¦".encode(), "§".encode(), b"||", b"::", b"\\t")
 _QUOTES = (b'"', b"'")
 _JUDGED = 400  # records of the sample that decide
 _SEP_LINE = re.compile(rb'"?sep=([^\r\n"]{1,2})"?\r?\n?', re.IGNORECASE)
@@ -118,9 +118,8 @@ def _delimiter(sample: bytes, body: int, base: Dialect) -> tuple[bytes, str]:
     best = max(_USUAL, key=lambda d: scores[d].value)
     if not scores[best].value:
         rare = {d: _score(sample, body, replace(base, delimiter=d)) for d in (*_RARE, b" ")}
-        best = max(rare, key=lambda d: rare[d].value)
-        scores = rare if _is_sure(best, rare[best], sample) else {b",": Score(0.0, 1, 1.0, ())}
-        best = best if best in scores else b","
+        scores = {d: s for d, s in rare.items() if _is_sure(d, s, sample)} or {b",": _ONE_COLUMN}
+        best = max(scores, key=lambda d: scores[d].value)
     score = scores[best]
     twice = _score(sample, body, replace(base, delimiter=best * 2))
     if score.width > 1 and twice.width * 2 - 1 == score.width and twice.share >= score.share:
@@ -142,14 +141,17 @@ class Score:
     first: tuple[bytes, ...]
 
 
+_ONE_COLUMN = Score(0.0, 1, 1.0, ())
+
+
 def _score(sample: bytes, body: int, dialect: Dialect) -> Score:
     records = [r for r in _records(sample, body, replace(dialect, spaced=_spaced(sample, dialect)))[:_JUDGED] if any(r)]
     widths = Counter(len(cells) for cells in records)
     if not widths:
-        return Score(0.0, 1, 0.0, ())
+        return _ONE_COLUMN
     width = max(widths, key=lambda w: (widths[w] * (w > 1), w))
     if width == 1:
-        return Score(0.0, 1, 1.0, ())
+        return _ONE_COLUMN
     share = widths[width] / len(records)
     rivals = b"".join(d for d in _USUAL[1:] if d != dialect.delimiter) + dialect.quote
     cells = [cell for record in records if len(record) == width for cell in record]

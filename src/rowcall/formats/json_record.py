@@ -63,8 +63,14 @@ def state_of(text: bytes) -> Literal["whole", "open", "broken", "too deep"]:
     except RecursionError:
         return "too deep"
     except msgspec.DecodeError as error:
-        return "open" if "truncated" in str(error) else "broken"
+        return "open" if _at_the_end(text, str(error)) else "broken"
     return "whole"
+
+
+def _at_the_end(text: bytes, error: str) -> bool:
+    """Whether an error may be only that the text ends too early. A number that was cut off counts as a wrong one."""
+    found = _REASON.fullmatch(error)
+    return found is None or (int(found[2]) == len(text) and not found[1].startswith("trailing"))
 
 
 def cell_text(value: str) -> str | None:
@@ -164,11 +170,11 @@ def _malformed(text: bytes, line: int, error: str, *, cut: bool) -> Fault:
         return Fault(Code.NUL_CHARACTER, f"There is a NUL byte, {_where(text, text.index(0), line)}.")
     if lone := _lone_surrogate(text):
         return Fault(Code.INVALID_ENCODING, f"The escape {lone} is half of a surrogate pair: no character.")
+    if cut and _at_the_end(text, error):
+        return Fault(Code.TRUNCATED, "The file ends inside this record.")
     if found := _REASON.fullmatch(error):
         at = min(int(found[2]), len(text))
         return Fault(Code.INVALID_JSON, f"Not valid JSON: {found[1]}, {_where(text, at, line)}{_before(text, at)}.")
-    if cut:
-        return Fault(Code.TRUNCATED, "The file ends inside this record.")
     return Fault(Code.INVALID_JSON, "The record ends before its last quote or bracket is closed.")
 
 

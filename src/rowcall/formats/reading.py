@@ -67,7 +67,7 @@ class ReadOptions:
     records: str | None = None
     """The key of a JSON document under which the array of records lies."""
     ragged: Literal["reject", "pad"] = "reject"
-    """What happens to a record with too few fields: a bad record, or nulls at its end."""
+    """A record with too few fields, or too many empty ones: a bad record, or fitted with empty fields at its end."""
     decimal: Literal[".", ","] | None = None
     """The decimal mark, where a column's values leave it open."""
     date_order: Literal["dmy", "mdy", "ymd"] | None = None
