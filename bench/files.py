@@ -6,7 +6,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 SEED = 7
 _PER_MILLION_QUOTES, _PER_MILLION_SHORT, _PER_MILLION_LONG, _PER_MILLION_BLANK = 400, 100, 100, 200
-_BYTES_PER_ROW = 2_600
+_BYTES_PER_ROW = 2_300
 """All files together, the tenfold one included; measured."""
 
 
@@ -60,11 +60,6 @@ class Files:
         return HERE / "data" / f"seed-{SEED}-rows-{self.rows}"
 
     @property
-    def written(self) -> Path:
-        """Where the writers write."""
-        return self.folder / "written"
-
-    @property
     def xlsx_rows(self) -> int:
         return min(self.rows // 5, 200_000)
 
@@ -87,3 +82,5 @@ class Files:
 
 CLEAN, DIRTY, TENFOLD, GZIP = "clean.csv", "dirty.csv", "tenfold.csv", "clean.csv.gz"
 NDJSON, JSON, PARQUET, XLSX, SMALL_XLSX = "rows.ndjson", "rows.json", "rows.parquet", "rows.xlsx", "small.xlsx"
+TEXTS, FEW_TEXTS = "texts.parquet", "few-texts.parquet"
+"""What the writers write: all columns are text."""

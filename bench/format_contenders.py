@@ -60,9 +60,3 @@ def openpyxl(path: Path) -> Run:
         return Tally(sum(1 for _ in book.worksheets[0].iter_rows(values_only=True)) - 1)
 
     return run
-
-
-def polars_gzip(path: Path) -> Run:
-    import polars as pl
-
-    return lambda: Tally(pl.read_csv(path, infer_schema=False).height)

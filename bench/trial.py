@@ -4,27 +4,38 @@ A contender is a function that takes a file, imports and prepares what it needs,
 """
 
 import importlib
-import json
+import os
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
+
+import msgspec
+
+from files import HERE
 
 _TIMEOUT = 900
+_AFRESH = ("/bin/sh", "-c", '"$@"; exit $?', "sh")
+"""Started through a shell, which is small: on Linux a process begins with the peak RSS of the one that forked it."""
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What a contender says it found. Bad records and blank lines are 0 where it doesn't tell."""
+    """What a contender says it found; None where it doesn't tell."""
 
     good: int
-    bad: int = 0
-    blank: int = 0
+    bad: int | None = None
+    blank: int | None = None
+
+    @property
+    def lines(self) -> int:
+        """The lines it accounts for, the header aside, when every record is one line."""
+        return self.good + (self.bad or 0) + (self.blank or 0)
 
 
 Run = Callable[[], Tally]
@@ -44,26 +55,33 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """What one process measured. RSS is its peak in bytes, that of the processes it started apart."""
+    """What one process measured. RSS is its peak in bytes.
+
+    That of the processes it started is apart, and at least what it had itself when it started them.
+    """
 
     seconds: float = 0
     rss: int = 0
     children_rss: int = 0
-    good: int = 0
-    bad: int = 0
-    blank: int = 0
+    tally: Tally = Tally(0)
     error: str = ""
 
 
 def measure(trial: Trial) -> Sample:
     """Run the trial in a process of its own, its file in the page cache."""
     _warm(trial.file)
-    command = [sys.executable, __file__, trial.task, str(trial.file)]
-    child = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+    command = [*_AFRESH, sys.executable, __file__, trial.task, str(trial.file)]
+    child = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False, env=_environment())
     if child.returncode:
         last = (child.stderr.strip().splitlines() or [""])[-1]
         return Sample(error=f"died with status {child.returncode}: {last}")
-    return Sample(**cast("dict[str, Any]", json.loads(child.stdout.splitlines()[-1])))
+    return msgspec.json.decode(child.stdout.splitlines()[-1], type=Sample)
+
+
+def _environment() -> dict[str, str]:
+    """With compiled modules cached, as when installed: Rowcall starts processes of its own while the clock runs."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPYCACHEPREFIX": str(HERE / "data" / "bytecode")}
 
 
 def _warm(file: Path) -> None:
@@ -82,10 +100,9 @@ def _main(task: str, file: str) -> None:
     except Exception as stopped:  # whatever a contender stops with is its result
         tally, error = Tally(0), f"{type(stopped).__name__}: {_first_line(stopped)}"
     seconds = time.perf_counter() - started
-    sample = Sample(
-        seconds=seconds, rss=_rss(resource.RUSAGE_SELF), children_rss=_rss(resource.RUSAGE_CHILDREN), error=error
-    )
-    print(json.dumps({**asdict(sample), **asdict(tally)}))
+    own, children = _rss(resource.RUSAGE_SELF), _rss(resource.RUSAGE_CHILDREN)
+    sample = Sample(seconds=seconds, rss=own, children_rss=children, tally=tally, error=error)
+    print(msgspec.json.encode(sample).decode())
 
 
 def _first_line(error: Exception) -> str:

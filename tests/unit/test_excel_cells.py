@@ -106,12 +106,12 @@ CELLS: list[tuple[str, str | Code | None]] = [
 ]
 
 
-def sheet_rows() -> str:
+def sheet_rows(count: int = len(CELLS)) -> str:
     header = '<row r="1"><c r="A1" t="str"><v>key</v></c><c r="B1" t="str"><v>value</v></c></row>'
     return header + "".join(
         f'<row r="{i}"><c r="A{i}" t="str"><v>k</v></c>'
         f'<c r="B{i}"{" " + stored if stored.startswith(("s=", "t=")) else ">" + stored}</c></row>'
-        for i, (stored, _) in enumerate(CELLS, 2)
+        for i, (stored, _) in enumerate(CELLS[:count], 2)
     )
 
 
@@ -173,6 +173,22 @@ def test_cells_read_the_same_by_every_way(tmp_path: Path, way: object) -> None:
         assert found == expected, stored
     assert got.lines == list(range(2, len(CELLS) + 2))
     assert got.reading.detected.sheets[0].rows == len(CELLS) + 1
+
+
+@pytest.mark.parametrize("size", [5, 64])
+@pytest.mark.parametrize("way", [usual, one_by_one, from_the_middle, with_prefix])
+def test_it_does_not_matter_how_the_file_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: object, size: int
+) -> None:
+    parts = parts_of(sheet_rows(18), strings="".join(STRINGS), styles=styles_of(*FORMATS))
+    assert callable(way)
+    parts[SHEET] = str(way(parts[SHEET]))
+    path = write_zip(tmp_path / "cells.xlsx", parts)
+    whole = read(path)
+    monkeypatch.setattr("rowcall.formats.xlsx_zip._READ", size)
+    pieces = read(path)
+    assert (pieces.values, pieces.lines, pieces.issues) == (whole.values, whole.lines, whole.issues)
+    assert pieces.reading.detected == whole.reading.detected
 
 
 def test_the_usual_forms_are_read_the_fast_way() -> None:

@@ -22,20 +22,26 @@ CELLS: list[tuple[int, int, object]] = [
 ]
 
 
-@pytest.mark.parametrize(("write", "name"), [(write_xls, "book.xls"), (write_xlsb, "book.xlsb")])
-def test_binary_workbooks_read_like_others(tmp_path: Path, write: Callable[..., Path], name: str) -> None:
-    got = read(write(tmp_path / name, CELLS))
+@pytest.mark.parametrize(
+    ("write", "name", "day", "noon"),
+    [
+        (write_xls, "book.xls", (45352, "date"), (45352.5, "date")),
+        (write_xlsb, "book.xlsb", "2024-03-01", "2024-03-01T12:00:00"),
+    ],
+)
+def test_binary_workbooks_read_like_others(
+    tmp_path: Path, write: Callable[..., Path], name: str, day: object, noon: object
+) -> None:
+    got = read(write(tmp_path / name, [*CELLS, (7, 1, 8), (7, 2, day), (7, 3, noon)]))
     assert got.columns == ["id", "name", "paid"]
-    assert got.values == [("7", "00042", "0.1"), ("1e+21", "é\nü", "true")]
-    assert got.lines == [4, 7]
+    assert got.values == [
+        ("7", "00042", "0.1"),
+        ("1e+21", "é\nü", "true"),
+        ("8", "2024-03-01", "2024-03-01T12:00:00"),
+    ]
+    assert got.lines == [4, 7, 8]
     assert got.counts.blank == 4
-    assert got.reading.detected.sheets[0].rows == 3
-
-
-def test_dates_of_an_xls_are_iso(tmp_path: Path) -> None:
-    cells = [(0, 0, (45352, "date")), (1, 0, (45352.5, "date")), (2, 0, (0.5, "date"))]
-    got = read(write_xls(tmp_path / "book.xls", cells), header=0)
-    assert got.values == [("2024-03-01",), ("2024-03-01T12:00:00",), ("12:00:00",)]
+    assert got.reading.detected.sheets[0].rows == 4
 
 
 def test_an_ods_reads_like_others(tmp_path: Path) -> None:
@@ -43,13 +49,14 @@ def test_an_ods_reads_like_others(tmp_path: Path) -> None:
         stored = f' office:{"value" if kind == "float" else kind + "-value"}="{value}"' if value else ""
         return f'<table:table-cell office:value-type="{kind}"{stored}><text:p>{text}</text:p></table:table-cell>'
 
-    header = "".join(cell("string", text=name) for name in ("id", "when", "code", "ok"))
-    row = cell("float", "7") + cell("date", "2024-03-01T13:45:00") + cell("string", text="00042") + cell("boolean", "true")
+    header = "<table:table-cell/>" + "".join(cell("string", text=name) for name in ("id", "when", "code", "ok"))
+    row = "<table:table-cell/>" + cell("float", "7") + cell("date", "2024-03-01T13:45:00")
+    row += cell("string", text="00042") + cell("boolean", "true")
     blank = '<table:table-row table:number-rows-repeated="3"><table:table-cell/></table:table-row>'
-    rows = f"<table:table-row>{header}</table:table-row>{blank}<table:table-row>{row}</table:table-row>"
+    rows = f"{blank}<table:table-row>{header}</table:table-row>{blank}<table:table-row>{row}</table:table-row>"
     got = read(write_ods(tmp_path / "book.ods", rows))
     assert got.columns == ["id", "when", "code", "ok"]
     assert got.values == [("7", "2024-03-01T13:45:00", "00042", "true")]
-    assert got.lines == [5]
+    assert got.lines == [8]
     assert [(sheet.name, sheet.rows) for sheet in got.reading.detected.sheets] == [("Data", 2), ("Empty", 0)]
     assert Code.HIDDEN_SHEETS not in got.notes

@@ -65,7 +65,7 @@ def unescaped(text: str | None) -> str | None:
     return text and re.sub("_x([0-9A-Fa-f]{4})_", lambda found: chr(int(found[1], 16)), text)
 
 
-@settings(max_examples=80)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.tuples(texts | st.none(), texts), min_size=1, max_size=12))
 def test_texts_read_back_as_they_were(rows: list[tuple[str | None, str]]) -> None:
     frame = pl.DataFrame(rows, schema={"a": pl.String, "b": pl.String}, orient="row")
@@ -92,9 +92,8 @@ def test_what_xml_cannot_hold_is_escaped_as_excel_does(text: str, stored: str) -
 def test_texts_are_never_formulas_links_or_markup() -> None:
     cells = ["=1+1", "@x", "http://example.com", "<r><t>x</t></r>", "-5", "'=1"]
     sheet = sheet_of(written(pl.DataFrame({"=a": cells})))
-    for cell, text in zip(sheet["A"], ["=a", *cells], strict=True):
-        assert (cell.value, cell.data_type, cell.hyperlink) == (text, "s", None) or cell.data_type == "inlineStr"
-        assert cell.number_format == "@"
+    assert [cell.value for cell in sheet["A"]] == ["=a", *cells]
+    assert {(cell.data_type, cell.hyperlink, cell.number_format) for cell in sheet["A"]} == {("s", None, "@")}
     assert [cell.quotePrefix for cell in sheet["A"]][1:] == [True, True, False, False, False, True]
     kept = sheet_of(written(pl.DataFrame({"a": cells}), options=WriteOptions(formulas="keep")))
     assert [cell.quotePrefix for cell in kept["A"]][1:] == [False] * 6
@@ -136,7 +135,7 @@ def test_typed_values_are_cells_of_their_kind() -> None:
     assert by_calamine(data)[0][4:6] == [now.date(), now]
 
 
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.datetimes(moment("1950-01-01"), moment("2079-01-01")), min_size=1, max_size=10))
 def test_a_moment_of_our_time_survives_to_the_microsecond(moments: list[dt.datetime]) -> None:
     sheet = zipfile.ZipFile(io.BytesIO(written(pl.DataFrame({"a": moments})))).read("xl/worksheets/sheet1.xml")
@@ -296,27 +295,24 @@ def test_a_name_that_no_sheet_can_have_is_refused(name: str) -> None:
     assert refused.value.code == Code.BAD_OPTION
 
 
-def test_temporary_files_never_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_temporary_file_has_no_name_that_could_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with open_writer(io.BytesIO(), XLSX, columns("a")) as writer:
-        assert len(list(tmp_path.iterdir())) == 1
         writer.write(pl.DataFrame({"a": ["x"]}))
-    assert list(tmp_path.iterdir()) == []
+        assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("rows", [10, 1_000])
-def test_a_full_temporary_folder_is_told(rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+def test_a_disk_too_full_for_the_temporary_file_is_told(rows: int) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     writer = open_writer(io.BytesIO(), XLSX, columns("a"))
     resource.setrlimit(resource.RLIMIT_FSIZE, (500, hard))  # the system then refuses to make a file longer
     try:
-        with pytest.raises(FileRefused, match="The temporary folder can't be written: File too large") as refused:
+        with pytest.raises(FileRefused, match="A temporary file can't be written: File too large") as refused:
             _write_and_close(writer, pl.DataFrame({"a": ["x" * 100] * rows}))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert refused.value.code == Code.WRITE_FAILED
-    assert list(tmp_path.iterdir()) == []
 
 
 def _write_and_close(writer: Writer, frame: pl.DataFrame) -> None:

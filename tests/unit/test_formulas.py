@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rowcall.formats.formulas import might_be_protected, protect, restore
@@ -22,17 +22,20 @@ def _protected(cell: str) -> str:
     return protect(_frame([cell]))["text"].item()
 
 
+@settings(deadline=None)
 @given(st.lists(texts | st.none(), min_size=1, max_size=30))
 def test_restore_undoes_protect_for_every_text(cells: list[str | None]) -> None:
     assert restore(protect(_frame(cells))).equals(_frame(cells))
 
 
+@settings(deadline=None)
 @given(st.lists(texts, min_size=1, max_size=30))
 def test_protect_adds_one_apostrophe_or_nothing(cells: list[str]) -> None:
     for before, after in zip(cells, protect(_frame(cells))["text"], strict=True):
         assert after in (before, "'" + before)
 
 
+@settings(deadline=None)
 @given(st.lists(texts, min_size=1, max_size=30))
 def test_bytes_with_protected_cells_are_never_overlooked(cells: list[str]) -> None:
     protected = protect(_frame(cells))["text"].to_list()

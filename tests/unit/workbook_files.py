@@ -136,7 +136,7 @@ def _xls_cell(row: int, col: int, value: object) -> bytes:
             return _record(0x205, struct.pack("<HHHBB", row, col, 0, value, 0))
         case int() | float():
             return _record(0x203, struct.pack("<HHHd", row, col, 0, value))
-        case (int() | float() as serial, _):
+        case (int() | float() as serial, str()):
             return _record(0x203, struct.pack("<HHHd", row, col, 1, serial))
         case _:
             text = str(value).encode("utf-16-le")
@@ -152,16 +152,19 @@ def compound_file(name: str, stream: bytes) -> bytes:
     head = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(16)
     head += struct.pack("<HHHHH6xIIIIIIIIII", 0x3E, 3, 0xFFFE, 9, 6, 0, 1, 1, 0, 4096, 0xFFFFFFFE, 0, 0xFFFFFFFE, 0, 0)
     head = head.ljust(512, b"\xff")
-    return head + table + _directory("Root Entry", 5, 0xFFFFFFFE, 0, 1) + _directory(name, 2, 2, len(stream)) + bytes(
-        256
-    ) + stream
+    return (
+        head
+        + table
+        + _directory("Root Entry", 5, 0xFFFFFFFE, 0, 1)
+        + _directory(name, 2, 2, len(stream))
+        + bytes(256)
+        + stream
+    )
 
 
 def _directory(name: str, kind: int, start: int, size: int, child: int = 0xFFFFFFFF) -> bytes:
     text = name.encode("utf-16-le") + b"\0\0"
-    return struct.pack(
-        "<64sHBBIII36xIQ", text, len(text), kind, 1, 0xFFFFFFFF, 0xFFFFFFFF, child, start, size
-    )
+    return struct.pack("<64sHBBIII36xIQ", text, len(text), kind, 1, 0xFFFFFFFF, 0xFFFFFFFF, child, start, size)
 
 
 def write_xlsb(path: Path, cells: Sequence[tuple[int, int, object]]) -> Path:

@@ -145,7 +145,7 @@ def _format(file: LocalFile, head: bytes, encoding: str | None) -> tuple[Format,
         return Format.XLS, "an early Excel stream"
     if head.startswith((b"PAR1", b"PARE")):
         return Format.PARQUET, "first bytes PAR1"
-    if head.startswith(b"ARROW1") or (head.startswith(b"\xff\xff\xff\xff") and b"\x10\0\0\0" in head[:64]):
+    if head.startswith(b"ARROW1") or (head.startswith(b"\xff\xff\xff\xff") and len(head) > 8 and head[7] == 0):
         return Format.ARROW, "an Arrow message"
     _refuse_others(head, encoding)
     return _text_format(file, head, encoding)
@@ -167,8 +167,16 @@ def _refuse_others(head: bytes, encoding: str | None) -> None:
         raise _unknown(name)
     if not (encoding or head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or wide_encoding(head)):
         control = sum(head.count(byte) for byte in _NOT_TEXT)
-        if control > max(8, len(head) // 25):
+        if control > max(8, len(head) // 25) and (50 * head.count(0) > len(head) or not _is_utf8(head)):
             raise _unknown("binary data of no known kind")
+
+
+def _is_utf8(head: bytes) -> bool:
+    try:
+        head.decode()
+    except UnicodeDecodeError as error:
+        return error.start >= len(head) - 3  # the head may end inside a character
+    return True
 
 
 def _unknown(what: str) -> FileRefused:

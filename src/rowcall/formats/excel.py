@@ -1,11 +1,11 @@
 """Opens workbooks (XLSX, XLSM, XLS, XLSB, ODS): which sheet, which header, which columns, and then its rows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import cast
 
-from rowcall.errors import FileRefused
-from rowcall.formats.columns import check_width, columns_of
+from rowcall.formats.columns import columns_of
 from rowcall.formats.guard import guarded
 from rowcall.formats.reading import (
     MIB,
@@ -13,7 +13,6 @@ from rowcall.formats.reading import (
     Detected,
     Fact,
     Format,
-    Limits,
     LocalFile,
     Note,
     Reading,
@@ -22,6 +21,7 @@ from rowcall.formats.reading import (
 )
 from rowcall.formats.sheet_batches import sheet_batches
 from rowcall.formats.sheet_cells import Cells, SheetSurvey, Workbook
+from rowcall.formats.sheet_choice import choose_sheet, sheet_names
 from rowcall.formats.sheet_table import find_table
 from rowcall.formats.xlsx import XlsxWorkbook
 from rowcall.formats.xlsx_zip import Package, password_protected
@@ -33,7 +33,7 @@ _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 
 def open_workbook(file: LocalFile, options: ReadOptions, base: Detected) -> Reading:
     """Open a workbook and find the table in it."""
-    workbook = _workbook(file, Format(base.format.value), options.limits)
+    workbook = _workbook(file, Format(base.format.value), options)
     try:
         return _reading(workbook, file, options, base)
     except BaseException:
@@ -41,16 +41,17 @@ def open_workbook(file: LocalFile, options: ReadOptions, base: Detected) -> Read
         raise
 
 
-def _workbook(file: LocalFile, kind: Format, limits: Limits) -> Workbook:
+def _workbook(file: LocalFile, kind: Format, options: ReadOptions) -> Workbook:
     with file.path.open("rb") as opened:
         is_compound = opened.read(len(_COMPOUND_FILE)) == _COMPOUND_FILE
     if is_compound:
         _check_encrypted(file)
     elif kind is Format.XLSX:
-        return XlsxWorkbook(file, limits)
+        return XlsxWorkbook(file, options.limits)
     else:
-        Package(file.path, limits).close()
-    return _GuardedWorkbook(file, limits)
+        with closing(Package(file.path, options.limits)) as package:
+            package.check_names()
+    return _GuardedWorkbook(file, options)
 
 
 def _check_encrypted(file: LocalFile) -> None:
@@ -66,18 +67,21 @@ def _check_encrypted(file: LocalFile) -> None:
 class _GuardedWorkbook:
     """A workbook that is read in a child process with a limit on its memory."""
 
-    def __init__(self, file: LocalFile, limits: Limits) -> None:
-        self._file, self._memory = file, limits.child_memory
-        self.sheets = tuple(cast("Iterator[SheetSurvey]", self._run("survey")))
+    def __init__(self, file: LocalFile, options: ReadOptions) -> None:
+        self._file, self._memory = file, options.limits.child_memory
         self.position = 0
+        # starting a child takes half a second, so the first one surveys and goes on to the sheet that will be chosen
+        self._first: Iterator[object] | None = self._run("survey_and_cells", options.sheet)
+        self.sheets = cast("tuple[SheetSurvey, ...]", next(self._first))
 
-    def cells(self, sheet: int) -> Iterator[Cells]:
+    def cells(self, sheet: int) -> Generator[Cells]:
         self.position = 0
-        yield from cast("Iterator[Cells]", self._run("cells", self.sheets[sheet].name))
+        stream, self._first = self._first or self._run("cells", self.sheets[sheet].name), None
+        yield from cast("Iterator[Cells]", stream)
         self.position = self._file.size
 
     def close(self) -> None:
-        """Nothing stays open between two readings."""
+        self._first = None  # ends the child, if it still runs
 
     def _run(self, task: str, *args: object) -> Iterator[object]:
         task = f"rowcall.formats.workbook_child:{task}"
@@ -85,10 +89,10 @@ class _GuardedWorkbook:
 
 
 def _reading(workbook: Workbook, file: LocalFile, options: ReadOptions, base: Detected) -> Reading:
-    chosen, why = _choose(workbook.sheets, options.sheet)
+    chosen, why = choose_sheet(workbook.sheets, options.sheet)
     sheet = workbook.sheets[chosen]
-    table = find_table(sheet.name, workbook.cells(chosen), options.header, options.limits)
-    check_width(table.width, options.limits)
+    with closing(workbook.cells(chosen)) as cells:
+        table = find_table(sheet.name, cells, options.header, options.limits)
     columns, header_notes = columns_of(table.header, options.limits)
     names = [column.name for column in columns]
     detected = replace(
@@ -106,49 +110,11 @@ def _reading(workbook: Workbook, file: LocalFile, options: ReadOptions, base: De
     return Reading(file, detected, columns, batches, position=lambda: workbook.position, close=workbook.close)
 
 
-def _choose(sheets: Sequence[SheetSurvey], wanted: str | int | None) -> tuple[int, str]:
-    """The sheet that was asked for, else the first visible one with rows."""
-    if wanted is not None:
-        return _named(sheets, wanted)
-    for index, sheet in enumerate(sheets):
-        if sheet.visible and sheet.rows:
-            others = f", one of {len(sheets)} sheets" if len(sheets) > 1 else ", the only sheet"
-            return index, f"the first visible sheet with rows{others}"
-    raise FileRefused(
-        Code.NO_RECORDS,
-        f"No visible sheet of the workbook holds a row; it has {_listed(sheets)}.",
-        hint="To read a hidden sheet, choose it by name.",
-    )
-
-
-def _named(sheets: Sequence[SheetSurvey], wanted: str | int) -> tuple[int, str]:
-    if isinstance(wanted, int):
-        if 1 <= wanted <= len(sheets):
-            return wanted - 1, f"given by its position, {wanted}"
-    else:
-        exact = [i for i, sheet in enumerate(sheets) if sheet.name == wanted]
-        alike = [i for i, sheet in enumerate(sheets) if sheet.name.casefold() == wanted.casefold()]
-        if exact or alike:
-            return (exact or alike)[0], "given by name"
-    raise FileRefused(
-        Code.SHEET_NOT_FOUND,
-        f"There is no sheet {wanted!r}; the workbook has {_listed(sheets)}.",
-        hint="Choose a sheet by its name, or by its position from 1.",
-    )
-
-
-def _listed(sheets: Sequence[SheetSurvey], most: int = 20) -> str:
-    if not sheets:
-        return "none"
-    more = f" and {len(sheets) - most} more" if len(sheets) > most else ""
-    return ", ".join(f"{sheet.name!r} ({sheet.rows:,} rows)" for sheet in sheets[:most]) + more
-
-
 def _notes(sheets: Sequence[SheetSurvey], chosen: SheetSurvey) -> list[Note]:
     hidden = [sheet for sheet in sheets if not sheet.visible]
     notes: list[Note] = []
     if hidden:
-        notes.append(Note(Code.HIDDEN_SHEETS, f"Hidden sheets: {_listed(hidden)}."))
+        notes.append(Note(Code.HIDDEN_SHEETS, f"Hidden sheets: {sheet_names(hidden)}."))
     if chosen.hidden_rows:
         notes.append(Note(Code.HIDDEN_ROWS, f"Hidden rows in {chosen.name!r}: {chosen.hidden_rows:,}. They are read."))
     if chosen.merged:

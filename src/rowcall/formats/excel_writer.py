@@ -1,9 +1,9 @@
-"""XLSX from frames. The rows wait as XML in a temporary folder until the end; memory doesn't grow with them."""
+"""XLSX from frames. The rows wait as XML in a temporary file until the end; memory doesn't grow with them."""
 
 import tempfile
 from bisect import bisect
 from collections.abc import Sequence
-from pathlib import Path
+from contextlib import suppress
 
 import polars as pl
 
@@ -19,7 +19,7 @@ _MAX_CELL = 32_767
 # Comments stay in memory until the end: 1.3 KB each, and their text.
 _MAX_COMMENTS, _MAX_COMMENT = 50_000, 1_000
 _WIDTH_SAMPLE, _MIN_WIDTH, _MAX_WIDTH = 1_000, 8, 60
-_TEMPORARY = "The temporary folder"
+_TEMPORARY = "A temporary file"
 
 
 class XlsxEncoder:
@@ -35,8 +35,7 @@ class XlsxEncoder:
         self._comments = 0
         self._shaped = False
         with write_errors_told(_TEMPORARY):
-            self._folder = tempfile.TemporaryDirectory(prefix="rowcall-", ignore_cleanup_errors=True)
-            self._spool = Path(self._folder.name, "rows.xml").open("w+b")  # noqa: SIM115 (closed in discard)
+            self._spool = tempfile.TemporaryFile()  # noqa: SIM115 (closed in discard; has no name, so it never stays)
         try:
             self._book = Book(options.sheet, guard_formulas=options.formulas == "protect")
             self._rows = SheetRows(columns, self._book.styles)
@@ -69,8 +68,8 @@ class XlsxEncoder:
         self.discard()
 
     def discard(self) -> None:
-        self._spool.raw.close()  # not the buffer: what it still holds isn't wanted, and may not fit on the disk
-        self._folder.cleanup()
+        with suppress(OSError):  # what it still buffers may not fit on the disk, and isn't wanted
+            self._spool.close()
 
     def _write_part(self, part: pl.DataFrame, start: int) -> list[Refused]:
         texts = as_text(part)
@@ -115,9 +114,9 @@ class XlsxEncoder:
         """Give the columns widths by their header and first rows."""
         self._shaped = True
         lengths = as_text(frame.head(_WIDTH_SAMPLE)).select(pl.all().str.len_chars().max().fill_null(0)).row(0)
-        for place, (column, length) in enumerate(zip(self._columns, lengths, strict=True)):
+        for place, (column, kind, length) in enumerate(zip(self._columns, frame.dtypes, lengths, strict=True)):
             width = min(max(length + 2, len(column.title) + 4, _MIN_WIDTH), _MAX_WIDTH)
-            text = frame.schema[column.name] == pl.String and column.native in (None, "text")
+            text = kind == pl.String and column.native in (None, "text")
             self._book.set_column(place, width, text=text, hidden=column.hidden)
 
 
@@ -144,8 +143,10 @@ def _check(columns: Sequence[WriteColumn], options: WriteOptions) -> None:
 def _too_long(texts: pl.DataFrame) -> dict[int, dict[str, int]]:
     """The rows with cells too long for a sheet, and the lengths of those cells by column."""
     found: dict[int, dict[str, int]] = {}
-    for text in texts.iter_columns():
-        if text.str.len_bytes().gt(_MAX_CELL).any():  # never fewer bytes in UTF-8 than units in UTF-16
+    sizes = texts.select(pl.all().str.len_bytes().max()).row(0)  # never fewer bytes in UTF-8 than units in UTF-16
+    for place, size in enumerate(sizes):
+        if size is not None and size > _MAX_CELL:
+            text = texts.to_series(place)
             lengths = text.str.len_chars() + text.str.count_matches(r"[\x{10000}-\x{10FFFF}]")
             for row in lengths.gt(_MAX_CELL).arg_true():
                 found.setdefault(row, {})[text.name] = lengths[row]

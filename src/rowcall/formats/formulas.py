@@ -9,7 +9,7 @@ ASCII ones. A text that is just a number with its sign (-5, +3.5, -1e5, -5,00) d
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import polars as pl
 
@@ -18,27 +18,34 @@ _NUMBER = r"^'* *[+\-][.,]?[0-9][0-9.,]*(?:[eE][+\-]?[0-9]+)?$"
 _PROTECTED = re.compile(rb"' *(?:[\x00\t\n\r=+\-@]|\xef\xbc[\x8b\x8d\x9d\xa0])")
 
 
-def formula_cells(text: pl.Series) -> pl.Series | None:
-    """Which texts, apart from apostrophes in front, a spreadsheet program may run; None when there are none."""
-    begins = text.str.contains(_FORMULA)  # half the cost, and enough for most columns
-    if not begins.any():
-        return None
-    found = begins & ~text.str.contains(_NUMBER)
-    return found if found.any() else None
+def formula_cells(frame: pl.DataFrame) -> dict[str, pl.Series]:
+    """Which texts, apart from apostrophes in front, a spreadsheet program may run; only columns that have some."""
+    # the first pattern alone is cheap, and enough for most columns
+    text = pl.col(_having(frame, _texts(frame), lambda text: text.str.contains(_FORMULA)))
+    cells = frame.select(text.str.contains(_FORMULA) & ~text.str.contains(_NUMBER))
+    return {name: cells[name] for name in _having(cells, cells.columns, lambda cell: cell)}
 
 
 def protect(frame: pl.DataFrame) -> pl.DataFrame:
     """Put an apostrophe in front of the text cells that look like a formula."""
-    found = ((text, formula_cells(text)) for text in _texts(frame))
-    changed = [_where(cells, "'" + text, text) for text, cells in found if cells is not None]
-    return frame.with_columns(changed) if changed else frame
+    found = formula_cells(frame)
+    changes = [
+        pl.when(cells).then(pl.lit("'") + pl.col(name)).otherwise(name).alias(name) for name, cells in found.items()
+    ]
+    return frame.with_columns(changes) if changes else frame
 
 
 def restore(frame: pl.DataFrame) -> pl.DataFrame:
     """Undo `protect`. A frame without protected cells comes back as the same object."""
-    found = ((text, _protected_cells(text)) for text in _texts(frame))
-    changed = [_where(cells, text.str.strip_prefix("'"), text) for text, cells in found if cells is not None]
-    return frame.with_columns(changed) if changed else frame
+    quoted = _having(frame, _texts(frame), lambda text: text.str.starts_with("'"))
+    found = formula_cells(frame.select(quoted))
+    protected = {name: cells & frame[name].str.starts_with("'") for name, cells in found.items()}
+    changes = [
+        pl.when(cells).then(pl.col(name).str.strip_prefix("'")).otherwise(name).alias(name)
+        for name, cells in protected.items()
+        if cells.any()
+    ]
+    return frame.with_columns(changes) if changes else frame
 
 
 def might_be_protected(data: bytes) -> bool:
@@ -46,15 +53,13 @@ def might_be_protected(data: bytes) -> bool:
     return _PROTECTED.search(data) is not None
 
 
-def _protected_cells(text: pl.Series) -> pl.Series | None:
-    quoted = text.str.starts_with("'")
-    cells = formula_cells(text) if quoted.any() else None
-    return None if cells is None or not (cells & quoted).any() else cells & quoted
+def _texts(frame: pl.DataFrame) -> list[str]:
+    return [name for name, kind in zip(frame.columns, frame.dtypes, strict=True) if kind == pl.String]
 
 
-def _texts(frame: pl.DataFrame) -> Iterator[pl.Series]:
-    return (column for column in frame.iter_columns() if column.dtype == pl.String)
-
-
-def _where(cells: pl.Series, changed: pl.Series, text: pl.Series) -> pl.Series:
-    return changed.zip_with(cells, text).alias(text.name)
+def _having(frame: pl.DataFrame, names: list[str], condition: Callable[[pl.Expr], pl.Expr]) -> list[str]:
+    """Those of the columns in which some cell meets the condition."""
+    if not names or not frame.height:
+        return []
+    found = frame.select(condition(pl.col(names)).any()).row(0)
+    return [name for name, hit in zip(names, found, strict=True) if hit]

@@ -17,7 +17,9 @@ _MAJORITY = 0.8  # of a column's filled cells are of its kind
 _LONG = 64  # characters; a heading in a table of texts is rarely longer than that and than everything below it
 
 _NOTHING = frozenset({"", "-", "--", "n/a", "na", "#n/a", "null", "none", "nan", "?"})
-_NUMBER = re.compile(r"[+\-−(]?\s*[$€£¥]?\s*[+\-−]?(\d[\d.,'  _]*|\.\d+)([eE][+\-]?\d+)?\s*[%€£$)]?\s*([A-Z]{3})?")
+_NUMBER = re.compile(
+    r"[+\-−(]?\s*[$€£¥]?\s*[+\-−]?(\d[\d.,' \u00a0\u202f_]*|\.\d+)([eE][+\-]?\d+)?\s*[%€£$)]?\s*([A-Z]{3})?"
+)
 _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?([T ].*)?"  # 2024-03-01, with or without a time
     r"|\d{1,2}[-/. ](\d{1,2}|[A-Za-z]{3,9})\.?[-/. ,]+\d{2,4}([T ,].*)?"  # 1.3.2024, 1 March 2024

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import IO
 
 import numpy as np
+import numpy.typing as npt
 
 from rowcall.formats.json_elements import HEAD, Elements, Lost, read_block
 from rowcall.formats.json_record import too_long
@@ -56,8 +57,7 @@ def _elements(data: bytes, line: int, upto: int, *, cut: bool = False) -> Elemen
         ends = np.append(ends, len(data))
     starts = np.concatenate(([0], ends[:-1]))
     lines = np.arange(line, line + len(ends))
-    blank = np.flatnonzero(_BLANK[bytes_[starts]])
-    blank = np.array([i for i in blank.tolist() if not data[starts[i] : ends[i]].strip(b" \t\r\n")], np.int64)
+    blank = _blank_lines(data, bytes_, starts, ends)
     if not len(blank):
         return Elements(data, starts, ends, lines, upto, cut=cut)
     skipped = tuple(_blank_runs(data, starts, ends, line, blank))
@@ -65,11 +65,22 @@ def _elements(data: bytes, line: int, upto: int, *, cut: bool = False) -> Elemen
     return Elements(data, starts, ends, lines, upto, skipped, cut=cut)
 
 
+def _blank_lines(data: bytes, bytes_: npt.NDArray[np.uint8], starts: Ints, ends: Ints) -> Ints:
+    """The lines of nothing but blanks. Almost all that begin with one have no more than a line end."""
+    doubtful = np.flatnonzero(_BLANK[bytes_[starts]])
+    longer = doubtful[ends[doubtful] - starts[doubtful] > 2]
+    solid = [line for line in longer.tolist() if data[starts[line] : ends[line]].strip(b" \t\r\n")]
+    short = doubtful[ends[doubtful] - starts[doubtful] == 2]
+    solid += short[~_BLANK[bytes_[starts[short] + 1]]].tolist()
+    return np.setdiff1d(doubtful, solid, assume_unique=True)
+
+
 def _blank_runs(data: bytes, starts: Ints, ends: Ints, line: int, blank: Ints) -> Iterator[SkippedLines]:
-    for run in np.split(blank, np.flatnonzero(np.diff(blank) > 1) + 1):
-        first, last = int(run[0]), int(run[-1])
-        raw = data[starts[first] : ends[last]]
-        yield SkippedLines(Skipped.BLANK, line + first, len(run), raw)
+    apart = np.flatnonzero(np.diff(blank) > 1)
+    firsts = blank[np.concatenate(([0], apart + 1))].tolist()
+    lasts = blank[np.append(apart, len(blank) - 1)].tolist()
+    for first, last in zip(firsts, lasts, strict=True):
+        yield SkippedLines(Skipped.BLANK, line + first, last - first + 1, data[starts[first] : ends[last]])
 
 
 def _newlines(data: bytes) -> int:

@@ -40,25 +40,24 @@ class Members:
     def __iter__(self) -> Iterator[Member]:
         with self._path.open("rb", buffering=0) as file:
             file.seek(self._at)
-            index, at, starts = Index(), self._at, [self._at]
+            index, at, starts = Index(), self._at, [0]
             while self.end is None and (self._stop is None or at < self._stop) and (block := read_block(file)):
                 marks = index.marks(block)
                 commas = marks.commas if marks.exit is None else marks.commas[marks.commas < marks.exit]
                 self.end = None if marks.exit is None else at + marks.exit + 1
-                for start in [*starts, *(commas + at + 1).tolist()]:
-                    if member := _member(os.pread(file.fileno(), _HEAD, start), start):
-                        yield member
+                for start in [*starts, *(commas + 1).tolist()]:
+                    whole = start + _HEAD <= len(block)
+                    text, offset = (block, start) if whole else (os.pread(file.fileno(), _HEAD, at + start), 0)
+                    if found := _MEMBER.match(text, offset):
+                        yield _member(found, at + start - offset)
                 at, starts = at + len(block), []
 
 
-def _member(text: bytes, at: int) -> Member | None:
-    found = _MEMBER.match(text)
-    if found is None:
-        return None
+def _member(found: re.Match[bytes], offset: int) -> Member:
     if found[2] is None:
-        return Member(_text(found[1]), "value", at + found.start(3))
+        return Member(_text(found[1]), "value", offset + found.start(3))
     kinds: dict[bytes, Kind] = {b"{": "objects", b"]": "empty array"}
-    return Member(_text(found[1]), kinds.get(found[3], "array"), at + found.end(2))
+    return Member(_text(found[1]), kinds.get(found[3], "array"), offset + found.end(2))
 
 
 def _text(key: bytes) -> str:

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from rowcall.formats.json_index import Index
 from rowcall.formats.reading import MIB, Limits
 from rowcall.model import Code
 
@@ -20,11 +21,9 @@ _BRACE = ord("{")
 _BACKSLASH, _COLON, _QUOTE, _SPACE = b'\\:" '
 _MOST_REBUILT = 4 * MIB
 
-_TOKEN = re.compile(rb'"((?:[^"\\]++|\\.)*+)"(?:[ \t\r\n]*+(:))?|([\[{])|[\]}]', re.DOTALL)
+_TOKEN = re.compile(rb'"((?:[^"\\]++|\\.)*+)"(?:[ \t\r\n]*+(:))?|(\{)|\}', re.DOTALL)
 _ESCAPE = re.compile(rb"\\(u0000|.)", re.DOTALL)
-_SURROGATE = re.compile(
-    rb"(\\[^u]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2}", re.DOTALL
-)
+_HALF_PAIR = re.compile(rb"(?<!\\)\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u|\\?\Z)")
 _REASON = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)")
 
 
@@ -85,6 +84,8 @@ def structural_fault(text: bytes, limits: Limits, *, depth: int = 0) -> Fault | 
 
     Building them could take 25 times the text's size (`[[],[],…]`); this holds the keys of the open objects only.
     """
+    if text.count(b"[") + text.count(b"{") + depth > limits.json_depth and depth + _depth(text) > limits.json_depth:
+        return _too_deep(limits)
     open_keys: list[set[bytes]] = []
     for token in _TOKEN.finditer(text):
         kind = token.lastindex
@@ -97,11 +98,16 @@ def structural_fault(text: bytes, limits: Limits, *, depth: int = 0) -> Fault | 
                 return too_many_keys(limits)
         elif kind == 3:
             open_keys.append(set())
-            if depth + len(open_keys) > limits.json_depth:
-                return _too_deep(limits)
         elif kind is None:
             open_keys.pop()
     return None
+
+
+def _depth(text: bytes) -> int:
+    index, deepest = Index(), 0
+    for start in range(0, len(text), MIB):
+        deepest = max(deepest, int(index.marks(text[start : start + MIB]).depths.max(initial=0)))
+    return deepest
 
 
 def nested_sound(values: Sequence[str], limits: Limits) -> bool:
@@ -168,27 +174,14 @@ def _malformed(text: bytes, line: int, error: str, *, cut: bool) -> Fault:
         return Fault(Code.INVALID_JSON, "A record is missing: nothing stands where one is expected.")
     if b"\0" in text:
         return Fault(Code.NUL_CHARACTER, f"There is a NUL byte, {_where(text, text.index(0), line)}.")
-    if lone := _lone_surrogate(text):
-        return Fault(Code.INVALID_ENCODING, f"The escape {lone} is half of a surrogate pair: no character.")
+    if "surrogate" in error or ("truncated" in error and _HALF_PAIR.search(text[-12:])):
+        return Fault(Code.INVALID_ENCODING, "An escape \\uD800 to \\uDFFF is half of a pair: no character.")
     if cut and _at_the_end(text, error):
         return Fault(Code.TRUNCATED, "The file ends inside this record.")
     if found := _REASON.fullmatch(error):
         at = min(int(found[2]), len(text))
         return Fault(Code.INVALID_JSON, f"Not valid JSON: {found[1]}, {_where(text, at, line)}{_before(text, at)}.")
     return Fault(Code.INVALID_JSON, "The record ends before its last quote or bracket is closed.")
-
-
-def _lone_surrogate(text: bytes) -> str | None:
-    """The half pair that is the only thing wrong with a text, if there is one."""
-    lone: list[bytes] = []
-
-    def replaced(found: re.Match[bytes]) -> bytes:
-        if found[1] is None:
-            lone.append(found[0])
-        return found[1] or b"\\ufffd"
-
-    repaired = _SURROGATE.sub(replaced, text)
-    return lone[0].decode() if lone and state_of(repaired) == "whole" else None
 
 
 def _where(text: bytes, at: int, line: int) -> str:

@@ -37,6 +37,7 @@ _KINDS: dict[str, Kind] = {
 }
 _MISSING = msgspec.Raw(b"null")
 _NO_FIELD_NAME = re.compile(r'[\\"\x00-\x1f]')  # what a struct accepts no field with
+_PATIENCE = 32  # making a struct takes as long as reading 30 such records exactly
 _FAST_COLUMNS = 1_000  # a struct looks for its fields one by one, and is made anew for each new key
 _ROWS, _MOST_CELLS = 20_000, 1_000_000
 _PIECES, _FEW = 16, 32
@@ -59,9 +60,11 @@ class Shape:
         self.keys: dict[str, int] = {}
         self.kinds: list[set[Kind]] = []
         self.sparse: list[bool] = []
+        self._dense: set[str] = set()
         self._empty = True
         self._fast = True
         self._made_of: object = None
+        self._since_made = 0
         self._decode: Callable[[bytes], object] | None = None
 
     def admit(self, record: Record) -> bool:
@@ -73,13 +76,17 @@ class Shape:
             self.keys[key] = len(self.keys)
             self.kinds.append(set())
             self.sparse.append(not self._empty)
+            if self._empty:
+                self._dense.add(key)
             self._fast &= len(self.keys) <= _FAST_COLUMNS and not _NO_FIELD_NAME.search(key)
         if len(record) < len(self.keys):
-            for key, index in self.keys.items():
-                self.sparse[index] |= key not in record
+            for key in self._dense.difference(record):
+                self._dense.remove(key)
+                self.sparse[self.keys[key]] = True
         for key, value in record.items():
             self.learn(self.keys[key], {chr(memoryview(value)[0])})
         self._empty = False
+        self._since_made += 1
         return True
 
     def learn(self, index: int, first_characters: set[str]) -> None:
@@ -99,7 +106,9 @@ class Shape:
             return None
         made_of = [(self.plain(index), self.sparse[index]) for index in range(len(self.keys))]
         if made_of != self._made_of:
-            self._made_of = made_of
+            if self._since_made < _PATIENCE:
+                return None
+            self._made_of, self._since_made = made_of, 0
             self._decode = msgspec.json.Decoder(self._struct()).decode
         return self._decode
 

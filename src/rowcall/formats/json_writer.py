@@ -41,7 +41,7 @@ class JsonEncoder:
     def _elements(self, lines: bytes) -> bytes:
         before = b",\n" if self._rows else b"[\n"
         self._rows = True
-        # JSON escapes line ends within texts: every LF here stands between two objects
+        # JSON escapes line ends within texts: every line feed here stands between two objects
         return before + lines[:-1].replace(b"\n", b",\n")
 
     def _cells(self, column: pl.Series) -> "_Cells":

@@ -65,8 +65,6 @@ def write_errors_told(name: str) -> Generator[None]:
         raise FileRefused(
             Code.WRITE_FAILED, f"{name} can't be written: {error.strerror or error}.", hint=hint
         ) from error
-    except ValueError as error:  # a closed stream, a NUL in a name
-        raise FileRefused(Code.WRITE_FAILED, f"{name} can't be written: {error}.") from error
 
 
 class Output:
@@ -123,6 +121,8 @@ class _Place(Protocol):
 def _place_of(target: Path | BinaryIO) -> _Place:
     if not isinstance(target, Path):
         return _Stream(target)
+    if "\0" in str(target):
+        raise OSError(errno.EINVAL, "its name has a null byte")
     path = target.resolve()  # a link stays a link; the file that it names is replaced
     if path.exists() and not path.is_file() and not path.is_dir():
         return _Device(path)
@@ -136,6 +136,8 @@ class _Stream:
         self._stream = stream
 
     def write(self, data: bytes | memoryview) -> None:
+        if self._stream.closed:
+            raise OSError(errno.EBADF, "it is closed")
         rest = memoryview(data)
         while rest:  # an unbuffered stream may take less than all
             taken = cast("int | None", self._stream.write(rest))  # None from file-likes that don't count

@@ -68,7 +68,7 @@ def read_record(data: bytes, start: int, dialect: Dialect, *, final: bool) -> Re
             if closing >= content:
                 content, following = line_end(data, closing + 1, dialect)
             end = closing + 1
-            while end < content and data[end] == 0x20:
+            while end < content and data[end] == 0x20 and dialect.delimiter != b" ":
                 end += 1
             if content == following and not final:  # the line goes on beyond the data
                 return None

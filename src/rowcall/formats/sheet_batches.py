@@ -82,7 +82,7 @@ class _Sheet:
     def _batch(self, portion: "_Portion", records: Ints) -> Batch:
         numbers = np.arange(self.records + 1, self.records + 1 + len(records))
         self.records += len(records)
-        too_long = portion.bytes[records] > self.record_bytes
+        too_long = portion.row_bytes[records] > self.record_bytes
         bad = too_long | portion.outside[records]
         good = records[~bad]
         skipped, self.pending = tuple(self.pending), []
@@ -119,7 +119,7 @@ class _Portion:
     row_of: Ints
     """The row of each cell, as an index into `lines`."""
     lines: Ints
-    bytes: Ints
+    row_bytes: Ints
     """The bytes of text in each row."""
     outside: Flags
     """Rows with something left or right of the table."""
@@ -130,7 +130,7 @@ class _Portion:
 
     def headers(self, table: Table) -> Flags:
         """Which rows are the header, the first time or again."""
-        found = self.lines == table.header_row if table.header_row else np.zeros(len(self.lines), np.bool_)
+        found = self.lines == table.header_row
         if not table.header_row:
             return found
         marked = next(i for i, text in enumerate(table.header) if text)
@@ -178,7 +178,7 @@ class _Portion:
         first = min(int(cols[0]), table.first_col)
         texts = self.texts(row, first, max(int(cols[-1]) + 1, table.first_col + table.width) - first)
         raw = "\t".join(texts).encode()
-        size, line = int(self.bytes[row]), int(self.lines[row])
+        size, line = int(self.row_bytes[row]), int(self.lines[row])
         if size > record_bytes:
             message = f"Row {line} has {size:,} bytes; at most {record_bytes:,} are read."
             return BadRecord(number, line, Code.LINE_TOO_LONG, message, raw[:_RAW], size)

@@ -1,6 +1,6 @@
 """Cells of a sheet in long form: what every engine hands over, in portions, and how a place in a sheet is called."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -55,7 +55,7 @@ class Workbook(Protocol):
         """Bytes of the file read so far."""
         ...
 
-    def cells(self, sheet: int) -> Iterator[Cells]:
+    def cells(self, sheet: int) -> Generator[Cells]:
         """The cells of a sheet, from the start."""
         ...
 

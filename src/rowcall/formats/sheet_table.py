@@ -54,7 +54,7 @@ class _Row:
 
 def find_table(sheet: str, cells: Iterable[Cells], header: int | None, limits: Limits) -> Table:
     """Look at the first rows. `header` is the row that was asked for, 0 for none, None to find it."""
-    above, rows = _sample(cells, header or 0)
+    above, rows = _sample(_rows(cells, header or 0, limits.record_bytes), header or 0)
     if not rows:
         raise FileRefused(
             Code.NO_RECORDS,
@@ -109,12 +109,12 @@ def _span(rows: Iterable[_Row]) -> tuple[int, int]:
     return min(columns), max(columns)
 
 
-def _sample(cells: Iterable[Cells], header: int) -> tuple[list[_Row], list[_Row]]:
+def _sample(found: Iterable[_Row], header: int) -> tuple[list[_Row], list[_Row]]:
     """The first rows with a value above the header that was asked for, and from there on."""
     above: list[_Row] = []
     rows: list[_Row] = []
     size = 0
-    for row in _rows(cells, header):
+    for row in found:
         (above if row.number < header else rows).append(row)
         size += sum(map(len, row.cells.values()))
         if len(rows) == _SAMPLE or (rows and size > _SAMPLE_TEXT):
@@ -122,14 +122,16 @@ def _sample(cells: Iterable[Cells], header: int) -> tuple[list[_Row], list[_Row]
     return above, rows
 
 
-def _rows(cells: Iterable[Cells], header: int) -> Iterator[_Row]:
-    skipped = 0
+def _rows(cells: Iterable[Cells], header: int, record_bytes: int) -> Iterator[_Row]:
+    """The rows that hold something and aren't too long, few of those above the header."""
+    above = 0
     for portion in cells:
         starts, ends = ranges_of(portion.rows)
-        filled = np.logical_or.reduceat(portion.sizes > 0, starts) if len(starts) else starts
-        for start, end in zip(starts[filled].tolist(), ends[filled].tolist(), strict=True):
+        sizes = np.add.reduceat(portion.sizes, starts) if len(starts) else starts
+        usable = (sizes > 0) & (sizes <= record_bytes)
+        for start, end in zip(starts[usable].tolist(), ends[usable].tolist(), strict=True):
             number = int(portion.rows[start])
-            skipped += number < header
-            if number >= header or skipped <= _SAMPLE:
+            above += number < header
+            if number >= header or above <= _SAMPLE:
                 texts = portion.texts[start:end].str.slice(0, _TEXT)
                 yield _Row(number, dict(zip(portion.cols[start:end].tolist(), texts, strict=True)))

@@ -12,7 +12,7 @@ _ISO_DATETIME = f"%Y-%m-%dT{_ISO_TIME}"
 
 def as_text(frame: pl.DataFrame) -> pl.DataFrame:
     """The frame with every column as text; null stays null."""
-    return frame.select(text_of(column) for column in frame.iter_columns())
+    return frame.with_columns(text_of(column) for column in frame.iter_columns() if column.dtype != pl.String)
 
 
 def text_of(column: pl.Series) -> pl.Series:
@@ -47,8 +47,8 @@ def json_of(column: pl.Series) -> pl.Series:
 
 
 def lines_of(texts: pl.Series) -> bytes:
-    """The texts, one per line, as they are."""
-    data = io.BytesIO()  # seven times as fast as `str.join`
+    """The texts as they are, each with a line feed behind."""
+    data = io.BytesIO()  # five times as fast as `str.join`
     texts.to_frame().write_csv(data, include_header=False, quote_style="never")
     return data.getvalue()
 

@@ -14,36 +14,46 @@ import python_calamine as calamine
 
 from rowcall.formats.cell_text import duration_text, number_text
 from rowcall.formats.sheet_cells import PORTION, Cells, SheetSurvey
+from rowcall.formats.sheet_choice import choose_sheet
 from rowcall.formats.xlsx_zip import corrupt, password_protected, too_large
 
 Value = str | float | bool | dt.date | dt.time | dt.timedelta
 
 _PORTION_CELLS = 50_000
+_WORKSHEET = calamine.SheetTypeEnum.WorkSheet
 
 
-def survey(path: str) -> Iterator[SheetSurvey]:
-    """The sheets that hold cells, in the workbook's order."""
+def survey_and_cells(path: str, wanted: str | int | None) -> Iterator[tuple[SheetSurvey, ...] | Cells]:
+    """First the sheets that hold cells, then the cells of the one that `choose_sheet` takes."""
     with _opened(path) as book:
-        for sheet in book.sheets_metadata:
-            if sheet.typ == calamine.SheetTypeEnum.WorkSheet:
-                found = book.get_sheet_by_name(sheet.name)
-                rows = sum(any(value != "" for value in row) for row in found.iter_rows())
-                visible = sheet.visible == calamine.SheetVisibleEnum.Visible
-                yield SheetSurvey(sheet.name, rows, visible, merged=len(found.merged_cell_ranges or ()))
+        sheets = tuple(_survey(book, sheet) for sheet in book.sheets_metadata if sheet.typ == _WORKSHEET)
+        yield sheets
+        yield from _cells(book, sheets[choose_sheet(sheets, wanted)[0]].name)
 
 
 def cells(path: str, name: str) -> Iterator[Cells]:
     """The filled cells of a sheet in portions of whole rows."""
     with _opened(path) as book:
-        sheet = book.get_sheet_by_name(name)
-        first_col = sheet.start[1] if sheet.start else 0  # rows come from the sheet's first one, columns don't
-        portion = _Portion()
-        for number, row in enumerate(sheet.iter_rows(), 1):
-            portion.add(number, first_col, row)
-            if portion.is_full:
-                yield portion.cells(number)
-                portion = _Portion()
-        yield portion.cells(sheet.end[0] + 1 if sheet.end else 0)
+        yield from _cells(book, name)
+
+
+def _survey(book: calamine.CalamineWorkbook, sheet: calamine.SheetMetadata) -> SheetSurvey:
+    found = book.get_sheet_by_name(sheet.name)
+    rows = sum(any(value != "" for value in row) for row in found.iter_rows())
+    visible = sheet.visible == calamine.SheetVisibleEnum.Visible
+    return SheetSurvey(sheet.name, rows, visible, merged=len(found.merged_cell_ranges or ()))
+
+
+def _cells(book: calamine.CalamineWorkbook, name: str) -> Iterator[Cells]:
+    sheet = book.get_sheet_by_name(name)
+    first_col = sheet.start[1] if sheet.start else 0  # rows come from the sheet's first one on, columns don't
+    portion = _Portion()
+    for number, row in enumerate(sheet.iter_rows(), 1):
+        portion.add(number, first_col, row)
+        if portion.is_full:
+            yield portion.cells(number)
+            portion = _Portion()
+    yield portion.cells(sheet.end[0] + 1 if sheet.end else 0)
 
 
 @contextmanager

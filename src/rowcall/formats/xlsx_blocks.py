@@ -7,7 +7,7 @@ from itertools import chain
 
 from rowcall.formats.xlsx_zip import corrupt, row_too_long
 
-_ENCODING = re.compile(rb"""(?:\xef\xbb\xbf)?\s*<\?xml[^>]*?\sencoding=["']([^"']*)""")
+_DECLARATION = re.compile(rb"""(?:\xef\xbb\xbf)?\s*<\?xml(?:\s[^>]*?\sencoding=["']([^"'>]*)["'])?[^>]*\?>""")
 _UTF_8 = (b"utf-8", b"utf8", b"us-ascii")
 
 
@@ -51,7 +51,8 @@ def blocks(part: str, stream: Iterator[bytes], shape: Shape, longest: int) -> It
     A comment, CDATA or processing instruction may hold what looks like a tag. From the first one on, nothing is cut.
     """
     head, opening = _head(part, stream, shape, longest)
-    if _is_odd(head.split(b"?>", 1)[-1][: opening.end()]):
+    declaration = _DECLARATION.match(head)
+    if _is_odd(head[declaration.end() if declaration else 0 : opening.end()]):
         yield Document(chain([head], stream))
         return
     rest, prefix = head[opening.end() :], opening[1] or b""
@@ -96,8 +97,9 @@ def _head(part: str, stream: Iterator[bytes], shape: Shape, longest: int) -> tup
 
 
 def _check_encoding(part: str, head: bytes) -> None:
-    declared = _ENCODING.match(head)
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or (declared and declared[1].lower() not in _UTF_8):
+    declaration = _DECLARATION.match(head)
+    encoding = (declaration and declaration[1]) or b"utf-8"
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or encoding.lower() not in _UTF_8:
         raise corrupt(f"{part} is not in UTF-8.")
 
 

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import IO, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from rowcall.formats.cell_text import unescaped
@@ -18,7 +19,7 @@ from rowcall.formats.xlsx_zip import row_too_long, too_large
 _HELD = 64 * MIB
 _VIEW = 16  # bytes that a text takes in memory beside its own
 _MOST = 20_000_000  # texts; 8 bytes each say where they lie in the file
-_NEAR = 64 * KIB  # texts that lie this close in the file are read in one go
+_NEAR = KIB  # texts that lie this close in the file are read in one go
 
 _ITEM = r'^<t(?: xml:space="preserve")?(?: ?/>|>([^<]*)</t>)(?:<phoneticPr[^<>]*/>)?</si>\s*$'
 
@@ -48,8 +49,15 @@ def shared_texts(part: str, stream: Iterator[bytes], longest: int) -> SharedText
         held.append(page)
         size += int(page.str.len_bytes().sum()) + _VIEW * len(page)
         if size > _HELD:
-            return _spill(chain(held, pages))
-    return _HeldTexts(pl.concat(held) if held else pl.Series([], dtype=pl.String))
+            return _spill(chain(_emptied(held), pages))
+    return _HeldTexts(pl.concat(held, rechunk=True) if held else pl.Series([], dtype=pl.String))
+
+
+def _emptied(held: list[pl.Series]) -> Iterator[pl.Series]:
+    """The pages in their order, each forgotten once it is taken."""
+    held.reverse()
+    while held:
+        yield held.pop()
 
 
 class _HeldTexts:
@@ -79,10 +87,12 @@ def _spill(pages: Iterable[pl.Series]) -> "_SpilledTexts":
     except BaseException:
         file.close()
         raise
-    return _SpilledTexts(file, np.concatenate([[0], *sizes]).cumsum())
+    places = np.zeros(sum(map(len, sizes)) + 1, np.int64)
+    np.concatenate(sizes).cumsum(out=places[1:])
+    return _SpilledTexts(file, places)
 
 
-def _written(file: IO[bytes], pages: Iterable[pl.Series]) -> Iterator[Ints]:
+def _written(file: IO[bytes], pages: Iterable[pl.Series]) -> Iterator[npt.NDArray[np.uint32]]:
     """Write the texts one behind the other, and tell how long they are."""
     count = 0
     for page in pages:
@@ -90,7 +100,7 @@ def _written(file: IO[bytes], pages: Iterable[pl.Series]) -> Iterator[Ints]:
         if count > _MOST:
             raise too_large(f"The workbook has more than {_MOST:,} different texts.")
         file.write("".join(page).encode())
-        yield page.str.len_bytes().to_numpy().astype(np.int64)
+        yield page.str.len_bytes().to_numpy()
     file.flush()
 
 

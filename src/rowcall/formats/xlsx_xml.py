@@ -9,13 +9,15 @@ import numpy as np
 import polars as pl
 
 from rowcall.errors import FileRefused
-from rowcall.formats.xlsx_zip import corrupt
+from rowcall.formats.reading import MIB
+from rowcall.formats.xlsx_zip import corrupt, row_too_long
 from rowcall.model import Code
 
 Attributes = dict[str, str]
 
 _REFERENCES = {"&lt;": "<", "&gt;": ">", "&amp;": "&", "&quot;": '"', "&apos;": "'"}
 _NUMERIC = re.compile(r"&#(?:([0-9]{1,7})|x([0-9A-Fa-f]{1,6}));|&[a-z]+;")
+_LONGEST_TOKEN = 32 * MIB  # expat holds a tag or a comment in memory until its end
 _STRAY = re.compile(rb"&(?!(?:lt|gt|amp|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});)")
 
 
@@ -30,6 +32,7 @@ class XmlWalk:
         text: Callable[[str], None] | None = None,
     ) -> None:
         self._part = part
+        self._fed = 0
         self._parser = parser = expat.ParserCreate()
         parser.buffer_text = True
         local = _LocalNames()
@@ -45,6 +48,9 @@ class XmlWalk:
             self._parser.Parse(data, final)
         except expat.ExpatError as error:
             raise corrupt(f"{self._part} is not well-formed XML ({error}).") from error
+        self._fed += len(data)
+        if self._fed - self._parser.CurrentByteIndex > _LONGEST_TOKEN:
+            raise row_too_long(self._part)
 
     def _refuse_doctype(self, *_: object) -> NoReturn:
         raise forbidden_doctype(self._part)

@@ -7,7 +7,7 @@ Names are keys here, never paths. What inflates is bounded twice: the sizes the 
 import struct
 import zipfile
 import zlib
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,14 +29,14 @@ class Package:
     """The parts of a zipped workbook, by name."""
 
     def __init__(self, path: Path, limits: Limits) -> None:
-        self._limits = limits
         check_directory(path, limits)
-        with corrupt_zip():
-            self._zip = zipfile.ZipFile(path)
+        self._file = path.open("rb")  # ours, so that closing doesn't wait for parts that are still being read
         try:
+            with corrupt_zip():
+                self._zip = zipfile.ZipFile(self._file)
             self._parts = _checked(self._zip, limits)
         except FileRefused:
-            self._zip.close()
+            self._file.close()
             raise
 
     def __contains__(self, name: str) -> bool:
@@ -44,18 +44,30 @@ class Package:
 
     def size(self, name: str) -> int:
         """The bytes this part inflates to, at most."""
-        return self._parts[_key(name)].file_size
+        return self._part(name).file_size
 
     def stream(self, name: str) -> Iterator[bytes]:
         """The inflated bytes of a part, piece by piece; the checksum is verified at the end."""
-        part = self._parts.get(_key(name))
-        if part is None:
-            raise corrupt(f"The part {name!r} is missing.")
+        part = self._part(name)
         with corrupt_zip(), self._zip.open(part) as source:
             yield from iter(lambda: source.read(_READ), b"")
 
+    def check_names(self) -> None:
+        """Refuse names that stand for two parts, for a reader that picks the parts itself."""
+        for name in self._parts:
+            self._part(name)
+
     def close(self) -> None:
         self._zip.close()
+        self._file.close()
+
+    def _part(self, name: str) -> zipfile.ZipInfo:
+        parts = self._parts.get(_key(name), [])
+        if not parts:
+            raise corrupt(f"the part {name!r} is missing.")
+        if len(parts) > 1:
+            raise corrupt(f"it holds two parts named {name!r}, and programs differ in which one they read.")
+        return parts[0]
 
 
 def corrupt(what: str) -> FileRefused:
@@ -107,26 +119,20 @@ def _directory_size(file: IO[bytes], total: int) -> int:
     return _END_64.unpack(file.read(_END_64.size))[8]
 
 
-def _checked(archive: zipfile.ZipFile, limits: Limits) -> dict[str, zipfile.ZipInfo]:
+def _checked(archive: zipfile.ZipFile, limits: Limits) -> dict[str, list[zipfile.ZipInfo]]:
     entries = archive.infolist()
     if len(entries) > limits.zip_entries:
         raise _too_many_entries(limits)
-    _check_names(entries)
     _check_overlap(entries, archive.start_dir)
     _check_sizes(entries, limits)
+    parts: dict[str, list[zipfile.ZipInfo]] = defaultdict(list)
     for entry in entries:
         if entry.flag_bits & 1:
             raise password_protected()
         if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise corrupt(f"the part {entry.filename!r} is packed with a method that workbooks don't use.")
-    return {_key(entry.filename): entry for entry in entries}
-
-
-def _check_names(entries: list[zipfile.ZipInfo]) -> None:
-    counts = Counter(_key(entry.filename) for entry in entries)
-    doubled = [name for name, count in counts.items() if count > 1]
-    if doubled:
-        raise corrupt(f"it holds two parts named {doubled[0]!r}, and programs differ in which one they read.")
+        parts[_key(entry.filename)].append(entry)
+    return parts
 
 
 def _check_overlap(entries: list[zipfile.ZipInfo], directory_start: int) -> None:
