@@ -284,9 +284,10 @@ def test_shared_texts_beyond_memory_read_the_same(tmp_path: Path, monkeypatch: p
 
 def test_a_long_text_shared_by_many_cells_comes_in_small_batches(tmp_path: Path) -> None:
     rows = "".join(f'<row r="{i}"><c r="A{i}" t="s"><v>0</v></c></row>' for i in range(1, 101))
+    rows += '<row r="101"><c r="A101"><v>1</v></c></row>'
     path = write_zip(tmp_path / "book.xlsx", parts_of(rows, strings=f"<si><t>{'x' * 500_000}</t></si>"))
     got = read(path, header=0)
-    assert got.counts.rows == 100
+    assert (got.counts.rows, got.counts.bad) == (101, 0)
     refused = read(path, header=0, limits=Limits(record_bytes=400_000))
     assert refused.counts.bad == 100
     assert refused.bad[0].code == Code.LINE_TOO_LONG

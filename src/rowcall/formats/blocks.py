@@ -74,9 +74,9 @@ class Block:
         return int(self.ends[-1]) if len(self.ends) else 0
 
 
-def judge_block(data: bytes, layout: Layout, *, final: bool) -> Block:
+def judge_block(data: bytes, layout: Layout, *, final: bool, utf8: bool = False) -> Block:
     """Judge the complete records of a block; the rest waits for the next. Nothing when even the first is incomplete."""
-    index = index_of(data, layout.dialect, final=final)
+    index = index_of(data, layout.dialect, final=final, utf8=utf8)
     structure = None if layout.comment else by_parity(index, final=final)
     if structure is None or _glued(structure, layout):
         structure = by_lines(index)

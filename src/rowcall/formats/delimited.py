@@ -7,6 +7,7 @@ written into the same piece, as a bad record, or as a blank line.
 
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +35,16 @@ BLOCK_BYTES = MIB
 _SHOWN_BYTES = 64 * KIB  # of a record too long to keep
 
 _SKIPPED = {Kind.BLANK: Skipped.BLANK, Kind.COMMENT: Skipped.COMMENT, Kind.HEADER: Skipped.HEADER}
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A judged block with the fields of its rows."""
+
+    block: Block
+    rows: Ints
+    """The places of the rows among the block's stretches."""
+    frame: pl.DataFrame
 
 
 class Window:
@@ -75,22 +86,47 @@ class DelimitedReader:
     """Of the next byte."""
 
     def batches(self, read: Callable[[int], bytes], *, skip: int = 0) -> Iterator[Batch]:
-        """Read a stream of UTF-8 from behind its first `skip` bytes to its end."""
+        """Read a stream of UTF-8 from behind its first `skip` bytes to its end.
+
+        While Polars parses one block (outside the interpreter's lock), the next one is judged.
+        """
         window = Window(read)
         window.peek(skip)
         window.drop(skip)
-        while True:
-            data, final = window.peek(BLOCK_BYTES)
-            if not data and final:
-                return
-            block = judge_block(data, self.layout, final=final)
-            if not block.consumed:
-                block = self._look_ahead(window)
-            if block is None:
-                yield self._skip_long_line(window)
-                continue
-            yield self._batch(block)
-            window.drop(block.consumed)
+        with ThreadPoolExecutor(1) as pool:
+            parsing: Future[Parsed] | None = None
+            while True:
+                data, final = window.peek(BLOCK_BYTES)
+                ended = final and not data
+                block = None if ended else self._judged(window, data, final=final)
+                if parsing:
+                    yield self._batch(parsing.result())
+                if ended:
+                    return
+                if block:
+                    parsing = pool.submit(self._parsed, block)
+                    window.drop(block.consumed)
+                else:
+                    parsing = None
+                    yield self._skip_long_line(window)
+
+    def _judged(self, window: Window, data: bytes, *, final: bool) -> Block | None:
+        block = judge_block(data, self.layout, final=final, utf8=True)
+        return block if block.consumed else self._look_ahead(window)
+
+    def _parsed(self, block: Block) -> Parsed:
+        """The rows of a block as columns of text."""
+        rows = np.flatnonzero(block.kinds <= Kind.EXACT_ROW)
+        text = _rows_text(block, rows, self.layout.dialect)
+        names = [column.name for column in self.columns]
+        if self.layout.trailing:
+            names.append("")
+        frame = _parse(text, names, wire(self.layout.dialect))
+        if frame is None and not _is_utf8(text):  # Polars has looked, so that nobody else needs to
+            return self._parsed(judge_block(block.data[: block.consumed], self.layout, final=True))
+        if frame is None or frame.height != len(rows):
+            frame = _parse_exactly(text, names, wire(self.layout.dialect))
+        return Parsed(block, rows, restore(frame) if might_be_protected(text) else frame)
 
     def _look_ahead(self, window: Window) -> Block | None:
         """The first record, when it is longer than a block; None when even its first line exceeds the limit."""
@@ -125,11 +161,10 @@ class DelimitedReader:
         none = pl.Series([], dtype=pl.Int64)
         return Batch(pl.DataFrame(schema={c.name: pl.String for c in self.columns}), none, none, bad)
 
-    def _batch(self, block: Block) -> Batch:
-        """Turn a judged block into a batch, and go on counting from it."""
-        rows = np.flatnonzero(block.kinds <= Kind.EXACT_ROW)
-        frame = self._frame(block, rows)
-        frame, messages = self._second_look(block, rows, frame)
+    def _batch(self, parsed: Parsed) -> Batch:
+        """Turn a parsed block into a batch, and go on counting from it."""
+        block = parsed.block
+        frame, messages = self._second_look(block, parsed.rows, parsed.frame)
         rows = np.flatnonzero(block.kinds <= Kind.EXACT_ROW)
         counted = np.cumsum(block.kinds <= Kind.BAD)
         numbers, lines = counted + (self.number - 1), block.lines + self.line
@@ -145,17 +180,6 @@ class DelimitedReader:
         self.number += int(counted[-1])
         self.line += block.line_count
         return batch
-
-    def _frame(self, block: Block, rows: Ints) -> pl.DataFrame:
-        """The rows of the block as columns of text."""
-        text = _rows_text(block, rows, self.layout.dialect)
-        names = [column.name for column in self.columns]
-        if self.layout.trailing:
-            names.append("")
-        frame = _parse(text, names, wire(self.layout.dialect))
-        if frame is None or frame.height != len(rows):
-            frame = _parse_exactly(text, names, wire(self.layout.dialect))
-        return restore(frame) if might_be_protected(text) else frame
 
     def _second_look(self, block: Block, rows: Ints, frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[int, str]]:
         """Find what only shows once the fields are apart: repeated headers, text behind a trailing delimiter."""
@@ -225,6 +249,14 @@ def _parse(text: bytes, names: list[str], dialect: Dialect) -> pl.DataFrame | No
         )
     except pl.exceptions.PolarsError:
         return None
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _parse_exactly(text: bytes, names: list[str], dialect: Dialect) -> pl.DataFrame:

@@ -150,8 +150,8 @@ def _score(sample: bytes, body: int, dialect: Dialect) -> Score:
     if not widths:
         return _ONE_COLUMN
     width = max(widths, key=lambda w: (widths[w] * (w > 1), w))
-    if width == 1:
-        return _ONE_COLUMN
+    if width == 1 or (widths[width] == 1 and len(records) > 1):
+        return _ONE_COLUMN  # one record alone may well hold a delimiter as text
     share = widths[width] / len(records)
     rivals = b"".join(d for d in _USUAL[1:] if d != dialect.delimiter) + dialect.quote
     cells = [cell for record in records if len(record) == width for cell in record]

@@ -59,7 +59,7 @@ def find_table(sheet: str, cells: Iterable[Cells], header: int | None, limits: L
         raise FileRefused(
             Code.NO_RECORDS,
             f"The sheet {sheet!r} holds no value{f' from row {header} on' if header else ''}.",
-            hint="Choose another sheet.",
+            hint=f"Choose another sheet. (Rows of more than {limits.record_bytes:,} bytes don't count.)",
         )
     if header and rows[0].number != header:
         raise FileRefused(

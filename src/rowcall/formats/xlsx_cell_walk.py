@@ -23,7 +23,7 @@ class CellWalk:
     longest_row: int
     row: int = 0
     """The row before the first one."""
-    _is_open: bool = False
+    _last: int = 0
     _col: int = -1
     _kind: int = 0
     _complete: int = 0
@@ -48,7 +48,7 @@ class CellWalk:
             np.array(self._cols[:done], np.int64),
             np.array(self._kinds[:done], np.int64),
             pl.Series(self._texts[:done], dtype=pl.String),
-            self.row - self._is_open,
+            self._last,
         )
         for held in (self._rows, self._cols, self._kinds, self._texts):
             del held[:done]
@@ -72,7 +72,7 @@ class CellWalk:
         elif name == "c":
             self._end_cell()
         elif name == "row":
-            self._complete, self._held, self._is_open = len(self._rows), 0, False
+            self._complete, self._held, self._last = len(self._rows), 0, self.row
         elif name == "rPh":
             self._phonetic = False
 
@@ -87,7 +87,7 @@ class CellWalk:
         if number is not None and not (number.isascii() and number.isdigit() and len(number) < 10):
             raise corrupt(f"{self.part} has a row numbered {number!r}.")
         self.row = self.row + 1 if number is None else int(number)
-        self._col, self._is_open = -1, True
+        self._col = -1
 
     def _start_cell(self, attributes: Attributes) -> None:
         reference = attributes.get("r")
