@@ -137,7 +137,7 @@ def _target_format(target: str, to: str | None) -> WriteFormat:
         raise Final(
             Code.BAD_OPTION,
             f"{to or target!r} doesn't say which format to write.",
-            hint="Name OUT .csv, .tsv, .ndjson, .json, .xlsx or .parquet (text also with .gz, .xz, .zst), or give --to.",
+            hint="Name OUT .csv, .tsv, .ndjson, .json, .xlsx or .parquet (text also with .gz or .zst), or give --to.",
         )
     return WriteFormat(kind)
 

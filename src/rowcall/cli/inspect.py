@@ -2,14 +2,16 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape as literal
 from rich.table import Table
+from rich.text import Text
 
 from rowcall.cli import options
 from rowcall.cli.options import read_options
@@ -27,7 +29,7 @@ _Row = tuple[int, int, tuple[str | None, ...]]
 
 
 @dataclass(slots=True)
-class _Seen:
+class Seen:
     """What is kept of a file while reading it."""
 
     profile: Profile
@@ -70,15 +72,16 @@ def inspect(
     )
     source = sys.stdin.buffer if file == "-" else file
     with open_rows(source, wanted) as reading:
-        seen = _read(reading, Profile(wanted), rows)
+        seen = look_through(reading, Profile(wanted), rows)
         if as_json:
             print(json.dumps(_document(reading, seen), ensure_ascii=False, indent=2))  # noqa: T201
         else:
-            _show(reading, seen)
+            show(Console(highlight=False), reading, seen)
 
 
-def _read(reading: Reading, profile: Profile, rows: int) -> _Seen:
-    seen = _Seen(profile)
+def look_through(reading: Reading, profile: Profile, rows: int) -> Seen:
+    """Read a file to its end, keeping its first rows and what is wrong with it."""
+    seen = Seen(profile)
     for batch in batches_with_progress(reading, "reading"):
         profile.observe(batch, reading.columns)
         wanted = max(0, rows - len(seen.rows))
@@ -96,7 +99,7 @@ def _facts(reading: Reading) -> Iterator[tuple[str, Fact]]:
             yield name, fact
 
 
-def _document(reading: Reading, seen: _Seen) -> dict[str, object]:
+def _document(reading: Reading, seen: Seen) -> dict[str, object]:
     found = reading.detected
     return {
         "file": {"name": reading.file.name, "size": reading.file.size},
@@ -157,8 +160,8 @@ def _column_document(profile: ColumnProfile) -> dict[str, object]:
 # ------------------------------------------------------------------------------------------------------- for a person
 
 
-def _show(reading: Reading, seen: _Seen) -> None:
-    console = Console(highlight=False)
+def show(console: Console, reading: Reading, seen: Seen) -> None:
+    """Tell a person what was found."""
     counts = reading.counts
     console.print(f"[bold]{literal(reading.file.name)}[/]  {reading.file.size:,} bytes")
     facts = Table.grid(padding=(0, 2))
@@ -182,12 +185,28 @@ def _show(reading: Reading, seen: _Seen) -> None:
 
 
 def _columns_table(profiles: tuple[ColumnProfile, ...]) -> Table:
-    table = Table("column", "filled", "distinct", "looks like", "samples", title_justify="left", header_style="dim")
-    for p in profiles[:200]:
-        filled = f"{100 * p.filled / p.rows:.1f} %" if p.rows else "-"
-        distinct = f"{p.distinct:,}" if p.distinct_exact else f"~{p.distinct:,}"
-        samples = " · ".join(_visible(sample)[:40] for sample in p.samples)
-        table.add_row(literal(p.column.name), filled, distinct, _kind(p), literal(samples))
+    rows = [
+        (
+            literal(p.column.name),
+            f"{100 * p.filled / p.rows:.1f} %" if p.rows else "-",
+            f"{p.distinct:,}" if p.distinct_exact else f"~{p.distinct:,}",
+            _kind(p),
+            literal(" · ".join(_visible(sample)[:40] for sample in p.samples)),
+        )
+        for p in profiles[:200]
+    ]
+    return _table(("column", "filled", "distinct", "looks like", "samples"), rows, whole=4)
+
+
+def _table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, whole: int) -> Table:
+    """A table of single lines; the first `whole` columns are not cut short unless they are very wide."""
+    table = Table(box=SIMPLE_HEAD, header_style="dim", padding=(0, 1), pad_edge=False)
+    for i, header in enumerate(headers):
+        width = max((Text.from_markup(row[i]).cell_len for row in rows), default=0)
+        least = min(28, max(width, len(header))) if i < whole else None
+        table.add_column(header, no_wrap=True, overflow="ellipsis", min_width=least)
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
@@ -195,21 +214,27 @@ def _kind(profile: ColumnProfile) -> str:
     if not profile.filled:
         return "[dim]empty[/]"
     if profile.ambiguous:
-        return "[yellow]" + " or ".join(profile.ambiguous) + "?[/]"
+        one, other = profile.ambiguous
+        shared = one.split()[0] + " "
+        return f"[yellow]{one} or {other.removeprefix(shared)}?[/]"
     against = next((e.against for e in profile.evidence if e.kind is profile.kind), 0)
     return profile.kind.value + (f" [yellow](but {against:,} not)[/]" if against else "")
 
 
-def _rows_table(reading: Reading, seen: _Seen) -> Table:
+def _rows_table(reading: Reading, seen: Seen) -> Table:
     shown = reading.columns[:12]
-    table = Table("row", "line", *(literal(c.name) for c in shown), header_style="dim", title_justify="left")
-    for number, line, cells in seen.rows:
-        texts = ["[dim]null[/]" if c is None else literal(_visible(c)[:40]) for c in cells[: len(shown)]]
-        table.add_row(str(number), str(line), *texts)
-    return table
+    rows = [
+        (
+            f"{number:,}",
+            f"{line:,}",
+            *("[dim]null[/]" if c is None else literal(_visible(c)[:40]) for c in cells[: len(shown)]),
+        )
+        for number, line, cells in seen.rows
+    ]
+    return _table(("row", "line", *(literal(c.name) for c in shown)), rows, whole=2)
 
 
-def _show_bad(console: Console, reading: Reading, seen: _Seen) -> None:
+def _show_bad(console: Console, reading: Reading, seen: Seen) -> None:
     for bad in seen.bad:
         console.print(f"[red]line {bad.line:,}[/] row {bad.number:,} [dim]{bad.code}[/] {literal(bad.message)}")
         console.print(f"  {literal(_visible(bad.text[:_RAW_SHOWN]))}", style="dim", soft_wrap=True)

@@ -35,6 +35,7 @@ __all__ = [
     "Kind",
     "Limits",
     "Note",
+    "Profile",
     "ReadOptions",
     "Reading",
     "Refused",

@@ -5,8 +5,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import polars as pl
+
 from rowcall.errors import FileRefused
 from rowcall.formats.blocks import Layout
+from rowcall.formats.formulas import restore
 from rowcall.formats.header import find_header
 from rowcall.formats.reading import Fact, Note, ReadOptions
 from rowcall.formats.records import Dialect, Record, read_record
@@ -102,14 +105,17 @@ def _quote(sample: bytes, options: ReadOptions) -> tuple[bytes, str]:
             raise FileRefused(Code.BAD_OPTION, f"{options.quote!r} can't be a quote.", hint="Use one ASCII character.")
         return options.quote.encode(), "given"
     double, single = (_quoted_fields(sample, quote) for quote in _QUOTES)
-    if single > 2 and single > 4 * double:
+    if single > 1 and single > 4 * double:
         return b"'", f"{single:,} fields of the sample stand in single quotes"
     return b'"', f"{double:,} quoted fields in the sample" if double else "the usual one; none in the sample"
 
 
 def _quoted_fields(sample: bytes, quote: bytes) -> int:
+    """How many fields without a delimiter stand in these quotes."""
     q = re.escape(quote)
-    return len(re.findall(rb"(?:^|[,;|\t])" + q + rb"[^" + q + rb"\r\n]*" + q + rb"(?=[,;|\t\r\n]|$)", sample, re.M))
+    return len(
+        re.findall(rb"(?:^|[,;|\t])" + q + rb"[^" + q + rb",;|\t\r\n]+" + q + rb"(?=[,;|\t\r\n]|$)", sample, re.M)
+    )
 
 
 def _delimiter(sample: bytes, body: int, base: Dialect) -> tuple[bytes, str]:
@@ -247,7 +253,7 @@ def _lay_out(
 ) -> Sniffed:
     texts = [[cell.decode("utf-8", "replace") for cell in span.record.cells] for span in spans]
     at, header_fact = _header(spans, texts, options)
-    header = texts[at] if at is not None else []
+    header = _unprotected(texts[at]) if at is not None else []
     below = [row for row, span in zip(texts, spans, strict=True) if at is None or span.start > spans[at].start]
     layout, columns, notes = _layout(header, below, dialect, options)
     start = spans[at].start if at is not None else spans[0].start if spans else 0
@@ -285,6 +291,11 @@ def _header(spans: Sequence[Span], texts: Sequence[Sequence[str]], options: Read
         return None, Fact("none", "the first records look like the others")
     above = f", under {at} line{'s' * (at != 1)} of preamble" if at else ""
     return at, Fact(str(spans[at].line), f"words above what is not{above}" if len(texts) > at + 1 else "the only line")
+
+
+def _unprotected(header: Sequence[str]) -> list[str]:
+    """The header's cells without the apostrophes that keep formulas from running."""
+    return restore(pl.DataFrame({"header": header})).to_series().to_list()
 
 
 def _heads_if_wider(texts: Sequence[Sequence[str]]) -> bool:

@@ -35,7 +35,7 @@ class Kind(StrEnum):
     TIME = "time"
     BOOLEAN = "boolean"
     INTEGER = "integer"
-    CODE = "digits that are not a number"
+    CODE = "code of digits"
     DECIMAL_POINT = "decimal with point"
     DECIMAL_COMMA = "decimal with comma"
     MONEY = "amount with currency"
@@ -68,7 +68,7 @@ _PATTERNS = {
     Kind.TIME: rf"^{_CLOCK}$",
     Kind.BOOLEAN: rf"^(?i:{_TRUTH})$",
     Kind.INTEGER: r"^[+-]?(?:0|[1-9]\d{0,18})$",
-    Kind.CODE: r"^(?:0\d+|\d{19,})$",
+    Kind.CODE: r"^\d+$",
     Kind.DECIMAL_POINT: rf"^[+-]?(?:{_POINT})(?:[eE][+-]?\d+)?$",
     Kind.DECIMAL_COMMA: rf"^[+-]?(?:{_COMMA})(?:[eE][+-]?\d+)?$",
     Kind.MONEY: rf"^[+-]?(?:{_CURRENCY} ?[+-]?(?:{_POINT}|{_COMMA})|(?:{_POINT}|{_COMMA}) ?{_CURRENCY})$",
@@ -264,8 +264,6 @@ def _reading(tally: _Tally) -> tuple[Kind, tuple[Kind, ...]]:
     def share(kind: Kind) -> float:
         return tally.supporting[kind] / tally.examined[kind] if tally.examined[kind] else 0.0
 
-    if tally.supporting[Kind.CODE] and share(Kind.CODE) + share(Kind.INTEGER) >= _LIKELY:
-        return Kind.CODE, ()  # one leading zero in the column, and none of it is a number
     best = max(_PATTERNS, key=lambda kind: (share(kind), -list(_PATTERNS).index(kind)))
     if share(best) < _LIKELY:
         return Kind.TEXT, ()
