@@ -76,7 +76,7 @@ def inspect(
         if as_json:
             print(json.dumps(_document(reading, seen), ensure_ascii=False, indent=2))  # noqa: T201
         else:
-            show(Console(highlight=False), reading, seen)
+            show(_console(), reading, seen)
 
 
 def look_through(reading: Reading, profile: Profile, rows: int) -> Seen:
@@ -160,6 +160,11 @@ def _column_document(profile: ColumnProfile) -> dict[str, object]:
 # ------------------------------------------------------------------------------------------------------- for a person
 
 
+def _console() -> Console:
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=120)
+
+
 def show(console: Console, reading: Reading, seen: Seen) -> None:
     """Tell a person what was found."""
     counts = reading.counts
@@ -178,13 +183,13 @@ def show(console: Console, reading: Reading, seen: Seen) -> None:
     balance = f"{counts.rows:,} rows = {counts.good:,} good + {counts.bad:,} bad"
     others = (f"{getattr(counts, kind):,} {kind}" for kind in ("blank", "header", "preamble", "comment"))
     console.print(f"\n[bold]{balance}[/]  [dim]beside them {', '.join(others)}[/]")
-    console.print(_columns_table(seen.profile.columns()))
+    console.print(_columns_table(seen.profile.columns(), console.width))
     if seen.rows:
-        console.print(_rows_table(reading, seen))
+        console.print(_rows_table(reading, seen, console.width))
     _show_bad(console, reading, seen)
 
 
-def _columns_table(profiles: tuple[ColumnProfile, ...]) -> Table:
+def _columns_table(profiles: tuple[ColumnProfile, ...], width: int) -> Table:
     rows = [
         (
             literal(p.column.name),
@@ -195,17 +200,21 @@ def _columns_table(profiles: tuple[ColumnProfile, ...]) -> Table:
         )
         for p in profiles[:200]
     ]
-    return _table(("column", "filled", "distinct", "looks like", "samples"), rows, whole=4)
+    return _table(("column", "filled", "distinct", "looks like", "samples"), rows, whole=4, width=width)
 
 
-def _table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, whole: int) -> Table:
-    """A table of single lines; the first `whole` columns are not cut short unless they are very wide."""
-    table = Table(box=SIMPLE_HEAD, header_style="dim", padding=(0, 1), pad_edge=False)
+def _table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, whole: int, width: int) -> Table:
+    """A table of single lines; what the first `whole` columns leave of the width is divided among the others."""
+    cells = [[Text.from_markup(cell) for cell in row] for row in rows]
+    widths = [max(len(header), *(row[i].cell_len for row in cells)) for i, header in enumerate(headers)]
+    left = width - sum(widths[:whole]) - 3 * len(headers)
+    most = max(8, left // max(1, len(headers) - whole))
+    table = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False)
     for i, header in enumerate(headers):
-        width = max((Text.from_markup(row[i]).cell_len for row in rows), default=0)
-        least = min(28, max(width, len(header))) if i < whole else None
-        table.add_column(header, no_wrap=True, overflow="ellipsis", min_width=least)
-    for row in rows:
+        table.add_column(header, no_wrap=True, overflow="ellipsis")
+        for row in cells if i >= whole else ():
+            row[i].truncate(most, overflow="ellipsis")
+    for row in cells:
         table.add_row(*row)
     return table
 
@@ -221,8 +230,8 @@ def _kind(profile: ColumnProfile) -> str:
     return profile.kind.value + (f" [yellow](but {against:,} not)[/]" if against else "")
 
 
-def _rows_table(reading: Reading, seen: Seen) -> Table:
-    shown = reading.columns[:12]
+def _rows_table(reading: Reading, seen: Seen, width: int) -> Table:
+    shown = reading.columns[: max(1, (width - 20) // 12)]
     rows = [
         (
             f"{number:,}",
@@ -231,7 +240,7 @@ def _rows_table(reading: Reading, seen: Seen) -> Table:
         )
         for number, line, cells in seen.rows
     ]
-    return _table(("row", "line", *(literal(c.name) for c in shown)), rows, whole=2)
+    return _table(("row", "line", *(literal(c.name) for c in shown)), rows, whole=2, width=width)
 
 
 def _show_bad(console: Console, reading: Reading, seen: Seen) -> None:

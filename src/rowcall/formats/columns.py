@@ -15,11 +15,10 @@ _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]")
 def columns_of(header: Sequence[str], limits: Limits) -> tuple[list[Column], list[Note]]:
     """Name the columns: the header's own words where they are unique, else with a number behind."""
     check_width(len(header), limits)
-    taken: set[str] = set()
+    taken: dict[str, int] = {}
     columns: list[Column] = []
     for index, text in enumerate(header):
         name = _unique(text.strip() or f"column_{index + 1}", taken)
-        taken.add(name)
         columns.append(Column(index, text, name))
     return columns, _notes(header)
 
@@ -34,13 +33,15 @@ def check_width(width: int, limits: Limits) -> None:
         )
 
 
-def _unique(name: str, taken: set[str]) -> str:
-    if name not in taken:
-        return name
-    count = 2
-    while f"{name}_{count}" in taken:
+def _unique(name: str, taken: dict[str, int]) -> str:
+    """The name, or with the next number behind it that is free. `taken` has the last number tried for each name."""
+    count, unique = taken.get(name, 0) + 1, name
+    while unique in taken:
         count += 1
-    return f"{name}_{count}"
+        unique = f"{name}_{count}"
+    taken[name] = count
+    taken.setdefault(unique, 1)
+    return unique
 
 
 def fold(text: str) -> str:

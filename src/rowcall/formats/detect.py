@@ -9,6 +9,7 @@ from rowcall.errors import FileRefused
 from rowcall.formats.encoding import find_encoding, wide_encoding
 from rowcall.formats.inflate import compression_of, inflate, unzip
 from rowcall.formats.reading import KIB, Fact, Format, Limits, LocalFile, Note, ReadOptions
+from rowcall.formats.xlsx_zip import check_directory
 from rowcall.model import Code
 
 _HEAD = 64 * KIB
@@ -96,6 +97,7 @@ def _head(file: LocalFile) -> bytes:
 
 def _one_entry(file: LocalFile, limits: Limits) -> zipfile.ZipInfo | None:
     """The only file of a zip archive; None when the archive is a workbook."""
+    check_directory(file.path, limits)
     try:
         with zipfile.ZipFile(file.path) as archive:
             entries = archive.infolist()

@@ -61,6 +61,8 @@ def _member(found: re.Match[bytes], offset: int) -> Member:
 
 
 def _text(key: bytes) -> str:
+    if key.isascii() and b"\\" not in key:
+        return key.decode()
     try:
         return msgspec.json.decode(b'"%b"' % key, type=str)
     except ValueError:  # not JSON's escapes, or not UTF-8

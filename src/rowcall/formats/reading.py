@@ -44,8 +44,6 @@ class Limits:
     zip_entries: int = 10_000
     json_depth: int = 64
     child_memory: int = 400 * MIB
-    workbook_cells: int = 2_000_000
-    """Cells up to which a workbook is read whole, in a guarded child; larger sheets are streamed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,13 +8,14 @@ from rowcall.model import Code
 
 
 def choose_sheet(sheets: Sequence[SheetSurvey], wanted: str | int | None) -> tuple[int, str]:
-    """The sheet that was asked for, else the first visible one with rows."""
+    """The sheet that was asked for, else the first visible one that may hold a table: a header and a row."""
     if wanted is not None:
         return _named(sheets, wanted)
-    for index, sheet in enumerate(sheets):
-        if sheet.visible and sheet.rows:
-            others = f", one of {len(sheets)} sheets" if len(sheets) > 1 else ", the only sheet"
-            return index, f"the first visible sheet with rows{others}"
+    others = f", one of {len(sheets)} sheets" if len(sheets) > 1 else ", the only sheet"
+    for least in (2, 1):
+        for index, sheet in enumerate(sheets):
+            if sheet.visible and sheet.rows >= least:
+                return index, f"the first visible sheet with rows{others}"
     raise FileRefused(
         Code.NO_RECORDS,
         f"No visible sheet of the workbook holds a row; it has {sheet_names(sheets)}.",
@@ -23,14 +24,13 @@ def choose_sheet(sheets: Sequence[SheetSurvey], wanted: str | int | None) -> tup
 
 
 def _named(sheets: Sequence[SheetSurvey], wanted: str | int) -> tuple[int, str]:
-    if isinstance(wanted, int):
-        if 1 <= wanted <= len(sheets):
-            return wanted - 1, f"given by its position, {wanted}"
-    else:
-        exact = [i for i, sheet in enumerate(sheets) if sheet.name == wanted]
-        alike = [i for i, sheet in enumerate(sheets) if sheet.name.casefold() == wanted.casefold()]
-        if exact or alike:
-            return (exact or alike)[0], "given by name"
+    if isinstance(wanted, int) and 1 <= wanted <= len(sheets):
+        return wanted - 1, f"given by its position, {wanted}"
+    name = str(wanted)  # a number beyond the last sheet may be a name: 2024
+    exact = [i for i, sheet in enumerate(sheets) if sheet.name == name]
+    alike = [i for i, sheet in enumerate(sheets) if sheet.name.casefold() == name.casefold()]
+    if exact or alike:
+        return (exact or alike)[0], "given by name"
     raise FileRefused(
         Code.SHEET_NOT_FOUND,
         f"There is no sheet {wanted!r}; the workbook has {sheet_names(sheets)}.",

@@ -1,8 +1,8 @@
 """XLSX and XLSM as streams of cells, in bounded memory: surveyed once, then read as often as asked.
 
-Measured on 200,000 rows of ten columns of all kinds, from start to end: 3.8 s of processor time and 136 MB here, the
-survey included; 4.1 s and 290 MB for calamine in a guarded child, which drops error cells and at a million rows needs
-more than a child may have. So calamine reads only the other formats.
+Measured on 200,000 rows of ten columns of all kinds, on a busy machine: 4.0 s of processor time and 138 MB here, the
+survey included; 5.0 s and 300 MB for the cells alone with calamine in a guarded child, which drops error cells and at
+a million rows needs more memory than a child may have. So calamine reads only the other formats.
 """
 
 from collections.abc import Generator, Iterator
