@@ -39,9 +39,8 @@ def test_bad_records_go_to_the_rejects_with_line_and_text(tmp_path: Path) -> Non
 
 
 def test_a_cell_without_a_value_is_told_and_its_row_kept(tmp_path: Path) -> None:
-    done = rowcall(
-        "convert", SAMPLES / "orders.xlsx", tmp_path / "out.csv", "--sheet", "Orders", "--rejects", tmp_path / "r"
-    )
+    target, rejects = tmp_path / "out.csv", tmp_path / "r"
+    done = rowcall("convert", SAMPLES / "orders.xlsx", target, "--sheet", "Orders", "--rejects", rejects)
     assert done.status == 2
     assert "8 rows = 8 written + 0 rejected" in done.err
     assert "#DIV/0!" in rejects.read_text()

@@ -27,6 +27,8 @@ _BY_SUFFIX = {
     **dict.fromkeys((".arrow", ".arrows", ".feather", ".ipc"), Format.ARROW),
 }
 
+_WORKBOOKS = (Format.XLSX, Format.XLSB, Format.ODS)
+
 # What people bring by mistake. First bytes, and what to call it.
 _OTHERS = (
     (b"%PDF", "a PDF document"),
@@ -97,10 +99,14 @@ def _head(file: LocalFile) -> bytes:
 
 def _one_entry(file: LocalFile, limits: Limits) -> zipfile.ZipInfo | None:
     """The only file of a zip archive; None when the archive is a workbook."""
-    check_directory(file.path, limits)
     try:
+        check_directory(file.path, limits)
         with zipfile.ZipFile(file.path) as archive:
             entries = archive.infolist()
+    except FileRefused as refusal:
+        if refusal.code != Code.WORKBOOK_CORRUPT or _BY_SUFFIX.get(Path(file.name).suffix.lower()) in _WORKBOOKS:
+            raise
+        raise FileRefused(Code.ARCHIVE_CORRUPT, refusal.message, hint=refusal.hint) from refusal
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         raise FileRefused(
             Code.ARCHIVE_CORRUPT, f"The zip archive can't be read: {error}.", hint="Transfer or save the file again."

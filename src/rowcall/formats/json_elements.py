@@ -1,7 +1,7 @@
 """The records of a JSON file before they are decoded: where each begins and ends, and what is no record."""
 
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Literal
 
 from rowcall.formats.reading import KIB, MIB, Ints, SkippedLines
 from rowcall.model import Code
@@ -27,6 +27,8 @@ class Elements:
     lines: Ints
     upto: int
     """Bytes of the file read so far."""
+    split: Literal["by lines", "by commas", "by values"]
+    """What told them apart: line ends, the commas of an array, or only where a value ends."""
     skipped: tuple[SkippedLines, ...] = ()
     cut: bool = False
     """The file ends where the last of these records ends."""

@@ -59,10 +59,10 @@ def _elements(data: bytes, line: int, upto: int, *, cut: bool = False) -> Elemen
     lines = np.arange(line, line + len(ends))
     blank = _blank_lines(data, bytes_, starts, ends)
     if not len(blank):
-        return Elements(data, starts, ends, lines, upto, cut=cut)
+        return Elements(data, starts, ends, lines, upto, "by lines", cut=cut)
     skipped = tuple(_blank_runs(data, starts, ends, line, blank))
     starts, ends, lines = (np.delete(each, blank) for each in (starts, ends, lines))
-    return Elements(data, starts, ends, lines, upto, skipped, cut=cut)
+    return Elements(data, starts, ends, lines, upto, "by lines", skipped, cut=cut)
 
 
 def _blank_lines(data: bytes, bytes_: npt.NDArray[np.uint8], starts: Ints, ends: Ints) -> Ints:

@@ -8,7 +8,7 @@ next line that opens as the records before it did. Where there is no such line, 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal
 
 import numpy as np
 
@@ -38,6 +38,7 @@ class Splitter:
         self.line = place.line
         self._path = path
         self._in_array = place.in_array
+        self._split: Literal["by commas", "by values"] = "by commas" if place.in_array else "by values"
         self._limits = limits
         self._at = place.at
         self._held = b""  # the record that was begun but not ended, from byte `_at` and line `line` on
@@ -63,7 +64,8 @@ class Splitter:
         whole = len(parts.starts) if broken is None else broken
         if whole and not (self._first and parts.blank):
             lines = self.line + np.searchsorted(parts.newlines, parts.starts[:whole])
-            yield Elements(window, parts.starts[:whole], parts.ends[:whole], lines, self._at + len(window))
+            upto = self._at + len(window)
+            yield Elements(window, parts.starts[:whole], parts.ends[:whole], lines, upto, self._split)
         if whole:
             self._first, self._tested = False, json_elements.BLOCK
         self._hold(window, int(parts.begins[whole]))
@@ -94,7 +96,7 @@ class Splitter:
         self._done = True
         if text:
             whole, line = np.array([0, len(text)]), np.array([self.line])
-            yield Elements(text, whole[:1], whole[1:], line, self._at + len(text), cut=True)
+            yield Elements(text, whole[:1], whole[1:], line, self._at + len(text), self._split, cut=True)
         if self._in_array and (not text or state == "whole"):
             line = self.line + text.count(b"\n")
             yield Lost(line, Code.TRUNCATED, "The file ends before its array is closed.", nothing, 0, self._at)

@@ -8,11 +8,12 @@ Measured with 7 keys: 1.5 µs a record the fast way, 7 µs exactly.
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import msgspec
+import numpy as np
 
 from rowcall.formats.json_elements import Elements
 from rowcall.formats.json_record import (
@@ -24,7 +25,7 @@ from rowcall.formats.json_record import (
     read_record,
     too_many_keys,
 )
-from rowcall.formats.reading import Limits
+from rowcall.formats.reading import Ints, Limits
 
 Kind = Literal["text", "number", "boolean", "json"]
 Cells = list[str | None]
@@ -41,6 +42,7 @@ _PATIENCE = 32  # making a struct takes as long as reading 30 such records exact
 _FAST_COLUMNS = 1_000  # a struct looks for its fields one by one, and is made anew for each new key
 _ROWS, _MOST_CELLS = 20_000, 1_000_000
 _PIECES, _FEW = 16, 32
+_OPEN, _CLOSE = b"{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,14 @@ class Piece:
     good: Sequence[int]
     columns: list[Cells]
     faults: Sequence[tuple[int, Fault]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """Decodes records into structs: one, several that follow each other, or those of an array."""
+
+    record: msgspec.json.Decoder[msgspec.Struct]
+    array: msgspec.json.Decoder[list[msgspec.Struct]]
 
 
 class Shape:
@@ -65,7 +75,7 @@ class Shape:
         self._fast = True
         self._made_of: object = None
         self._since_made = 0
-        self._decode: Callable[[bytes], object] | None = None
+        self._decoder: Decoder | None = None
 
     def admit(self, record: Record) -> bool:
         """Learn a record's keys and kinds, unless its new keys would be too many."""
@@ -100,7 +110,7 @@ class Shape:
         """What a struct holds where a record lacks the key."""
         return msgspec.UNSET if self.plain(index) else _MISSING
 
-    def decoder(self) -> Callable[[bytes], object] | None:
+    def decoder(self) -> "Decoder | None":
         """A decoder that accepts records like those so far and no others, if there can be one."""
         if not self._fast:
             return None
@@ -109,8 +119,9 @@ class Shape:
             if self._since_made < _PATIENCE:
                 return None
             self._made_of, self._since_made = made_of, 0
-            self._decode = msgspec.json.Decoder(self._struct()).decode
-        return self._decode
+            struct = self._struct()
+            self._decoder = Decoder(msgspec.json.Decoder(struct), msgspec.json.Decoder(list[struct]))
+        return self._decoder
 
     def _struct(self) -> type[msgspec.Struct]:
         fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
@@ -169,23 +180,45 @@ def _cell(value: msgspec.Raw | None) -> str | None:
 
 def _fast(elements: Elements, shape: Shape, low: int, high: int) -> list[Cells] | None:
     starts, ends = elements.starts[low:high], elements.ends[low:high]
-    decode = shape.decoder()
-    if decode is None or int((ends - starts).max()) > shape.limits.record_bytes:
+    decoder = shape.decoder()
+    if decoder is None or int((ends - starts).max()) > shape.limits.record_bytes:
         return None
-    data = elements.data
-    block = data[starts[0] : ends[-1]]
+    block = elements.data[starts[0] : ends[-1]]
     try:
         if not block.isascii():
             block.decode()
-        rows = [decode(data[start:end]) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+        rows = _structs(elements, decoder, low, high, block)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    if b"\\" in block and b"\\u0000" in block:
+    if len(rows) != high - low or (b"\\" in block and b"\\u0000" in block):
         return None
     return _columns(rows, block, shape)
 
 
-def _columns(rows: list[object], block: bytes, shape: Shape) -> list[Cells] | None:
+def _structs(elements: Elements, decoder: Decoder, low: int, high: int, block: bytes) -> list[msgspec.Struct]:
+    """Decode records all at once (0.6 µs each, else 1.0) where each is sure to be one of the values found."""
+    if elements.split == "by commas":
+        return decoder.array.decode(b"[%b]" % block)
+    starts, ends = elements.starts[low:high], elements.ends[low:high]
+    if elements.split == "by values" or _braced(elements.data, starts, ends):
+        return decoder.record.decode_lines(block)
+    decode, data = decoder.record.decode, elements.data
+    return [decode(data[start:end]) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+
+def _braced(data: bytes, starts: Ints, ends: Ints) -> bool:
+    """Whether each line begins and ends with a brace: then no value goes on in the next line.
+
+    Between two lines would stand a closing and an opening brace without a comma, or a line end inside a string.
+    """
+    bytes_ = np.frombuffer(data, np.uint8)
+    last = ends - 1
+    for blank in b"\n\r":
+        last = last - (bytes_[last] == blank)
+    return bool((bytes_[starts] == _OPEN).all() and (bytes_[last] == _CLOSE).all())
+
+
+def _columns(rows: list[msgspec.Struct], block: bytes, shape: Shape) -> list[Cells] | None:
     columns: list[Cells] = []
     keys = 0
     for index, sparse in enumerate(shape.sparse):
