@@ -69,7 +69,6 @@ REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
         "PASSWORD_PROTECTED",
     ),
     "parquet of nothing": (lambda: b"PAR1" + b"\0" * 100 + b"PAR1", "PARQUET_CORRUPT"),
-    "json of nothing": (lambda: b'{"a": {"b": 1', "NO_RECORDS"),
 }
 
 
@@ -139,6 +138,15 @@ def test_json_of_100_000_brackets(tmp_path: Path) -> None:
     path.write_bytes(b'{"a": 1}\n{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b'}\n{"a": 3}\n')
     _, found = inspected(path)
     assert codes(found) == [(2, "JSON_TOO_DEEP")]
+
+
+@pytest.mark.parametrize("text", ["[", '{"a": {"b": 1', '[{"a": '])
+def test_json_that_is_cut_short(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(text)
+    _, found = inspected(path)
+    assert (counts(found)["good"], counts(found)["bad"]) == (0, 1)
+    assert " 1 bad" in rowcall("inspect", path).out
 
 
 @pytest.mark.parametrize("text", ["now", "infinity", "NaN", "1_000", "0x1F", "١٢٣", "−5", "\\.", "__proto__"])

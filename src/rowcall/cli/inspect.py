@@ -206,7 +206,7 @@ def _columns_table(profiles: tuple[ColumnProfile, ...], width: int) -> Table:
 def _table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, whole: int, width: int) -> Table:
     """A table of single lines; what the first `whole` columns leave of the width is divided among the others."""
     cells = [[Text.from_markup(cell) for cell in row] for row in rows]
-    widths = [max(len(header), *(row[i].cell_len for row in cells)) for i, header in enumerate(headers)]
+    widths = [max([len(header), *(row[i].cell_len for row in cells)]) for i, header in enumerate(headers)]
     left = width - sum(widths[:whole]) - 3 * len(headers)
     most = max(8, left // max(1, len(headers) - whole))
     table = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False)

@@ -106,11 +106,7 @@ class Shape:
         """Whether only texts and nulls stood in a column, so that values need no look at their kind."""
         return not self.kinds[index] - {"text"}
 
-    def missing(self, index: int) -> object:
-        """What a struct holds where a record lacks the key."""
-        return msgspec.UNSET if self.plain(index) else _MISSING
-
-    def decoder(self) -> "Decoder | None":
+    def decoder(self) -> Decoder | None:
         """A decoder that accepts records like those so far and no others, if there can be one."""
         if not self._fast:
             return None
@@ -126,11 +122,9 @@ class Shape:
     def _struct(self) -> type[msgspec.Struct]:
         fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
         for index, sparse in enumerate(self.sparse):
-            kind = str | None if self.plain(index) else msgspec.Raw
-            if sparse:
-                fields.append((f"c{index}", kind | msgspec.UnsetType, self.missing(index)))
-            else:
-                fields.append((f"c{index}", kind))
+            kind, missing = (str | None, msgspec.UNSET) if self.plain(index) else (msgspec.Raw, _MISSING)
+            name = f"c{index}"
+            fields.append((name, kind | msgspec.UnsetType, missing) if sparse else (name, kind))
         rename = {f"c{index}": key for key, index in self.keys.items()}
         return msgspec.defstruct("Row", fields, rename=rename, kw_only=True, forbid_unknown_fields=True, gc=False)
 
@@ -219,33 +213,43 @@ def _braced(data: bytes, starts: Ints, ends: Ints) -> bool:
 
 
 def _columns(rows: list[msgspec.Struct], block: bytes, shape: Shape) -> list[Cells] | None:
-    columns: list[Cells] = []
-    keys = 0
+    """The structs' values by column, if there are no more keys in the text than in the structs."""
+    found: list[_Column] = []
     for index, sparse in enumerate(shape.sparse):
         values = list(map(operator.attrgetter(f"c{index}"), rows))
-        keys += len(values)
-        if sparse:
-            missing = shape.missing(index)
-            keys -= sum(value is missing for value in values)
-        if shape.plain(index):
-            cells = [None if value is msgspec.UNSET else value for value in values] if sparse else values
-            if not shape.kinds[index] and any(cell is not None for cell in cells):
-                shape.learn(index, {'"'})
-        else:
-            joined = b"\0".join(values)  # valid JSON has no NUL byte
-            inner = possible_keys(joined)
-            cells = _values(joined.decode().split("\0"), index, shape)
-            if inner is None or cells is None:
-                return None
-            keys += inner
-        columns.append(cells)
-    return columns if keys == possible_keys(block) else None
-
-
-def _values(values: list[str], index: int, shape: Shape) -> Cells | None:
-    """Values of any kind as text; None when a nested one has doubled keys or is too deep."""
-    first = set(map(operator.itemgetter(0), values))
-    shape.learn(index, first)
-    if not first.isdisjoint("[{") and not nested_sound([v for v in values if v[0] in "[{"], shape.limits):
+        column = _texts(values, sparse=sparse) if shape.plain(index) else _values(values, shape.limits, sparse=sparse)
+        if column is None:
+            return None
+        found.append(column)
+    if sum(column.keys for column in found) != possible_keys(block):
         return None
-    return cast("Cells", values) if first.isdisjoint('"n') else list(map(cell_text, values))
+    for index, column in enumerate(found):
+        shape.learn(index, column.first_characters)
+    return [column.cells for column in found]
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    cells: Cells
+    first_characters: set[str]
+    keys: int
+    """How many keys stand in front of the values and inside of them."""
+
+
+def _texts(values: list[Any], *, sparse: bool) -> _Column:
+    missing = values.count(msgspec.UNSET) if sparse else 0
+    cells = [None if value is msgspec.UNSET else value for value in values] if missing else values
+    return _Column(cells, {'"'} if cells.count(None) < len(cells) else set(), len(values) - missing)
+
+
+def _values(values: list[Any], limits: Limits, *, sparse: bool) -> _Column | None:
+    """Values of any kind; None when nested ones have doubled keys or are too deep, or that is hard to say."""
+    joined = b"\0".join(values)  # valid JSON has no NUL byte
+    texts = joined.decode().split("\0")
+    first = set(map(operator.itemgetter(0), texts))
+    inner = possible_keys(joined)
+    if inner is None or not (first.isdisjoint("[{") or nested_sound(texts, limits)):
+        return None
+    missing = sum(value is _MISSING for value in values) if sparse else 0
+    cells = cast("Cells", texts) if first.isdisjoint('"n') else list(map(cell_text, texts))
+    return _Column(cells, first, len(values) - missing + inner)
