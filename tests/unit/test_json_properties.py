@@ -65,7 +65,7 @@ def json_records(blank: str) -> st.SearchStrategy[Object]:
 
 RECORDS = json_records(" \t\n")
 BLOCKS = st.integers(1, 40) | st.none()
-relaxed = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @relaxed

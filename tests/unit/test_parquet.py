@@ -148,7 +148,8 @@ def test_rows_are_numbered_through_all_groups_and_reading_again_starts_anew(tmp_
 def test_columns_of_the_same_name_are_kept_apart(tmp_path: Path) -> None:
     path = tmp_path / "twins"
     write_parquet(pa.table([[1], [2], [3]], names=["a", "a", ""]), path)
-    assert all_of(path)[:2] == (["a", "a_2", "column_3"], [("1", "2", "3")])
+    names, rows, _ = all_of(path)
+    assert (len(set(names)), rows) == (3, [("1", "2", "3")])
 
 
 @pytest.mark.parametrize("write", [write_parquet, write_stream])

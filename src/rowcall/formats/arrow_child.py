@@ -13,7 +13,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from rowcall.errors import FileRefused, RowcallError
-from rowcall.formats.arrow_leaves import is_binary, is_text, pa, types
+from rowcall.formats.arrow_leaves import is_binary, is_text, pa, types, values_type
 from rowcall.formats.arrow_messages import BadRow, Ended, Field, OddCell, Opened, Rows
 from rowcall.formats.arrow_text import depth_of, leaves_of, native_of, text_of
 from rowcall.formats.columns import check_width
@@ -86,7 +86,7 @@ def _refusing(kind: str) -> Generator[None]:
     except (RowcallError, MemoryError):  # out of memory: the guard knows what to say
         raise
     except Exception as error:  # the library's own, or an OSError, OverflowError, UnicodeDecodeError from broken fields
-        text = str(error).partition("\n")[0][:300]
+        text = str(error).partition("\n")[0][:300].rstrip(".")
         if "crypt" in text.lower():
             raise FileRefused(
                 Code.PASSWORD_PROTECTED, f"The {kind} file is encrypted.", hint="Save it again without encryption."
@@ -136,7 +136,8 @@ def _opened(schema: Any, rows: int | None, limits: Limits) -> Opened:
         raise FileRefused(
             Code.JSON_TOO_DEEP, f"A column is nested deeper than {limits.json_depth} levels.", hint="Flatten it."
         )
-    return Opened(tuple(Field(field.name, native_of(field.type), is_binary(field.type)) for field in schema), rows)
+    fields = [Field(field.name, native_of(field.type), is_binary(values_type(field.type))) for field in schema]
+    return Opened(tuple(fields), rows)
 
 
 def _validate(batch: Any) -> None:

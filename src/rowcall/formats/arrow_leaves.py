@@ -56,6 +56,11 @@ def is_binary(kind: Any) -> bool:
     )
 
 
+def values_type(kind: Any) -> Any:
+    """The type of a column's values, however they are stored."""
+    return values_type(kind.value_type) if types.is_dictionary(kind) or types.is_run_end_encoded(kind) else kind
+
+
 def plain(array: Any) -> Any:
     """A column without the wrapping that changes only how its values are stored."""
     kind = array.type
@@ -70,13 +75,17 @@ def plain(array: Any) -> Any:
 
 def of_strings(values: Sequence[str | None]) -> Text:
     """A column from strings, which `strings_of` may have made: with the rows apart that are no proper text."""
+    if _flaw("".join(value for value in values if value is not None)) is None:
+        return Text(pa.array(values, pa.string()))
     bad = {index: code for index, value in enumerate(values) if value is not None and (code := _flaw(value))}
-    clean = [None if value is None else value.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for value in values]
+    clean = [value and value.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for value in values]
     return Text(pa.array(clean, pa.string()), bad)
 
 
 def _flaw(value: str) -> Code | None:
-    if any("\ud800" <= character <= "\udfff" for character in value):
+    try:
+        value.encode()
+    except UnicodeEncodeError:
         return Code.INVALID_ENCODING
     return Code.NUL_CHARACTER if "\0" in value else None
 

@@ -5,7 +5,18 @@ from itertools import islice, repeat
 from json.encoder import encode_basestring
 from typing import Any
 
-from rowcall.formats.arrow_leaves import Text, is_text, leaf_text, of_strings, pa, pc, plain, strings_of, types
+from rowcall.formats.arrow_leaves import (
+    Text,
+    is_text,
+    leaf_text,
+    of_strings,
+    pa,
+    pc,
+    plain,
+    strings_of,
+    types,
+    values_type,
+)
 from rowcall.formats.arrow_messages import Native
 
 _NOT_JSON = ("NaN", "Infinity", "-Infinity")
@@ -33,8 +44,7 @@ def text_of(array: Any) -> Text:
 
 def native_of(kind: Any) -> Native:
     """What the values of a type are."""
-    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
-        return native_of(kind.value_type)
+    kind = values_type(kind)
     for applies, native in _NATIVES:
         if applies(kind):
             return native

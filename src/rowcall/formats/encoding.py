@@ -31,6 +31,7 @@ _NEVER = {"utf-7", "idna", "punycode", "unicode_escape", "raw_unicode_escape", "
 _WORD = re.compile(rb"[^\s,;|\"']+")
 _SAMPLE = 256 * KIB
 _SEARCHED_BLOCKS = 4  # that hold anything beyond ASCII
+_ENOUGH_WORDS = 100
 
 
 def find_encoding(path: Path, given: str | None) -> tuple[Fact, int]:
@@ -117,7 +118,7 @@ def _words_beyond_ascii(file: BinaryIO) -> Counter[bytes]:
     """Words with a byte beyond ASCII, from wherever in the file they first turn up."""
     words: Counter[bytes] = Counter()
     searched = 0
-    while searched < _SEARCHED_BLOCKS and (block := file.read(_SAMPLE)):
+    while searched < _SEARCHED_BLOCKS and words.total() < _ENOUGH_WORDS and (block := file.read(_SAMPLE)):
         if block.isascii():
             continue  # about 10 GB/s: a file whose first accent is in its last line is still read right
         if not block.endswith(b"\n"):

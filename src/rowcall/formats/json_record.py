@@ -22,6 +22,7 @@ _BACKSLASH, _COLON, _QUOTE, _SPACE = b'\\:" '
 _MOST_REBUILT = MIB
 
 _TOKEN = re.compile(rb'"((?:[^"\\]++|\\.)*+)"(?:[ \t\r\n]*+(:))?|(\{)|\}', re.DOTALL)
+_SPACED = re.compile(rb'"[ \t\r\n]+:')
 _ESCAPE = re.compile(rb"\\(u0000|.)", re.DOTALL)
 _SURROGATE = re.compile(rb"(?<!\\)((?:\\\\)*)\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _HALF_PAIR = re.compile(rb"(?<!\\)\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u|\\?\Z)")
@@ -53,7 +54,15 @@ def read_record(text: bytes, line: int, limits: Limits, *, cut: bool = False) ->
         return _malformed(text, line, str(error), cut=cut)
     if text.lstrip()[0] != _BRACE:
         return Fault(Code.NOT_AN_OBJECT, f"Expected an object in braces, found {_shown(text.strip())}.")
-    return structural_fault(text, limits) or _nul(text) or _OBJECT.decode(text)
+    if fault := _nul(text):
+        return fault
+    if text.count(b":") > limits.columns:  # don't build what may be too wide
+        return structural_fault(text, limits) or _OBJECT.decode(text)
+    record = _OBJECT.decode(text)
+    flat = text.count(b"[") + text.count(b"{") <= limits.json_depth
+    if flat and text.count(b'":') == len(record) and not _SPACED.search(text):
+        return record  # as many keys as colons behind a quote: none stands twice
+    return structural_fault(text, limits) or record
 
 
 def state_of(text: bytes) -> Literal["whole", "open", "broken", "too deep"]:
@@ -87,7 +96,8 @@ def structural_fault(text: bytes, limits: Limits, *, depth: int = 0) -> Fault | 
 
     Building them could take 25 times the text's size (`[[],[],…]`); this holds the keys of the open objects only.
     """
-    if text.count(b"[") + text.count(b"{") + depth > limits.json_depth and depth + _depth(text) > limits.json_depth:
+    brackets = text.count(b"[") + text.count(b"{")
+    if depth + brackets > limits.json_depth and depth + _depth(text) > limits.json_depth:
         return _too_deep(limits)
     open_keys: list[set[bytes]] = []
     for token in _TOKEN.finditer(text):

@@ -94,7 +94,9 @@ class Shape:
                 self._dense.remove(key)
                 self.sparse[self.keys[key]] = True
         for key, value in record.items():
-            self.learn(self.keys[key], {chr(memoryview(value)[0])})
+            kind = _KINDS.get(chr(memoryview(value)[0]))
+            if kind is not None:
+                self.kinds[self.keys[key]].add(kind)
         self._empty = False
         self._since_made += 1
         return True
@@ -154,9 +156,9 @@ def _exact(elements: Elements, shape: Shape, low: int, high: int) -> Piece:
     records: dict[int, Record] = {}
     faults: list[tuple[int, Fault]] = []
     last = len(elements.starts) - 1
-    for index in range(low, high):
-        text = elements.data[elements.starts[index] : elements.ends[index]]
-        line = int(elements.lines[index])
+    places = (each[low:high].tolist() for each in (elements.starts, elements.ends, elements.lines))
+    for index, (start, end, line) in enumerate(zip(*places, strict=True), low):
+        text = elements.data[start:end]
         found = read_record(text, line, shape.limits, cut=elements.cut and index == last)
         if isinstance(found, Fault):
             faults.append((index, found))

@@ -66,7 +66,7 @@ def _open(arrow: "_Arrow", base: Detected) -> Reading:
 
 
 class _Arrow:
-    """One file and the children that read it: the one that told its columns, and one for each iteration but the first."""
+    """One file and the children that read it: the one that told the columns reads it first, then one per iteration."""
 
     def __init__(self, file: LocalFile, options: ReadOptions, task: str) -> None:
         self.file = file

@@ -19,16 +19,20 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Positions within a block. `ends` are where physical lines end, past their line end."""
+    """The complete lines of a block and the marks within them."""
 
-    data: bytes
     array: Bytes
     starts: Ints
     ends: Ints
+    """Where each physical line ends, past its line end."""
     contents: Ints
     """Where each line's content ends, before its line end."""
-    quotes: Ints
-    delimiters: Ints
+    marks: Ints
+    """The positions of quotes, delimiters and line ends, in order, found in one pass (three take twice as long)."""
+    line_marks: Ints
+    """Which of the marks are line ends."""
+    is_quote: Flags
+    """Which of the marks are quotes."""
     doubts: Ints
     """Positions of bytes that the fast tier's parser can't be trusted with."""
 
@@ -48,42 +52,52 @@ class Structure:
     """How many physical lines these records cover."""
 
 
+_NONE: Ints = np.empty(0, np.int64)
+
+
 def index_of(data: bytes, dialect: Dialect, *, final: bool, utf8: bool) -> Index:
     """Find the complete lines of a block and everything of structure within them.
 
     With `utf8`, the block is taken to be valid UTF-8; without, bytes that are not are put in doubt.
     """
     array = np.frombuffer(data, np.uint8)
-    line_ends = np.flatnonzero(array == LF)
+    mask = array == LF
     if dialect.bare_cr:
-        line_ends = np.sort(np.concatenate((line_ends, _bare_crs(array, final=final))))
-    ends = line_ends + 1
+        mask |= _is_bare_cr(array, final=final)
+    if len(dialect.delimiter) == 1:
+        mask |= array == dialect.delimiter[0]
+    if dialect.quote:
+        mask |= array == dialect.quote[0]
+    marks = np.flatnonzero(mask)
+    signs = array[marks]
+    line_marks = np.flatnonzero((signs == LF) | (signs == CR)) if dialect.bare_cr else np.flatnonzero(signs == LF)
+    ends = marks[line_marks] + 1
     if final and len(data) > (ends[-1] if len(ends) else 0):
         ends = np.append(ends, len(data))
-    whole = int(ends[-1]) if len(ends) else 0
-    array = array[:whole]
+        marks, signs = np.append(marks, len(data) - 1), np.append(signs, np.uint8(0))
+        line_marks = np.append(line_marks, len(marks) - 1)
+    whole = int(line_marks[-1]) + 1 if len(ends) else 0
     starts = np.concatenate((np.zeros(min(1, len(ends)), np.int64), ends[:-1]))
+    array = array[: int(ends[-1]) if len(ends) else 0]
     return Index(
-        data,
         array,
         starts,
         ends,
         _contents(array, starts, ends),
-        np.flatnonzero(array == dialect.quote[0]) if dialect.quote else _NONE,
-        np.flatnonzero(array == dialect.delimiter[0]) if len(dialect.delimiter) == 1 else _NONE,
-        _doubts(data[:whole], array, dialect, final=final, utf8=utf8),
+        marks[:whole],
+        line_marks,
+        signs[:whole] == dialect.quote[0] if dialect.quote else np.zeros(whole, np.bool_),
+        _doubts(data[: len(array)], array, dialect, final=final, utf8=utf8),
     )
 
 
-_NONE: Ints = np.empty(0, np.int64)
-
-
-def _bare_crs(array: Bytes, *, final: bool) -> Ints:
-    crs = np.flatnonzero(array == CR)
-    if len(crs) and crs[-1] == len(array) - 1:
-        last, crs = crs[-1:], crs[:-1]
-        return np.append(crs[array[crs + 1] != LF], last if final else _NONE)
-    return crs[array[crs + 1] != LF]
+def _is_bare_cr(array: Bytes, *, final: bool) -> Flags:
+    """Which bytes are a CR that no LF follows. Of the very last byte, that is known only at the end of the file."""
+    bare = array == CR
+    bare[:-1] &= array[1:] != LF
+    if len(bare) and not final:
+        bare[-1] = False
+    return bare
 
 
 def _contents(array: Bytes, starts: Ints, ends: Ints) -> Ints:
@@ -106,7 +120,7 @@ def _doubts(data: bytes, array: Bytes, dialect: Dialect, *, final: bool, utf8: b
     if dialect.backslash:
         found.append(np.flatnonzero(array == 0x5C))
     if not dialect.bare_cr and b"\r" in data:
-        found.append(_bare_crs(array, final=final))
+        found.append(np.flatnonzero(_is_bare_cr(array, final=final)))
     if not utf8 and not data.isascii():
         found.append(np.array(_invalid_utf8(data), np.int64))
     return np.sort(np.concatenate(found)) if found else _NONE
@@ -134,69 +148,69 @@ def by_parity(index: Index, *, final: bool) -> Structure | None:
 
     A record may run over several lines. The block's last, incomplete record is left out.
     """
-    quotes = index.quotes
-    if len(index.doubts) or not _quotes_in_place(index) or (final and len(quotes) % 2):
+    if len(index.doubts):
         return None
-    outside = np.searchsorted(quotes, index.ends) & 1 == 0
-    ends = index.ends[outside]
-    lines = np.concatenate((np.zeros(min(1, len(ends)), np.int64), np.flatnonzero(outside)[:-1] + 1))
-    delimiters = _outside_quotes(index.delimiters, quotes)
+    line_marks = index.line_marks
+    if not index.is_quote.any():
+        fields = np.diff(line_marks, prepend=-1)
+        lines = np.arange(len(line_marks))
+        return Structure(index.starts, index.ends, index.contents, lines, fields, _no_doubt(lines), len(lines))
+    seen = np.cumsum(index.is_quote)
+    if not _quotes_in_place(index) or (final and seen[-1] & 1):
+        return None
+    counted = np.cumsum((seen & 1 == 0) & ~index.is_quote)  # marks outside quotes, up to each mark
+    outside = np.flatnonzero(seen[line_marks] & 1 == 0)
+    lines = np.concatenate((np.zeros(min(1, len(outside)), np.int64), outside[:-1] + 1))
     return Structure(
         index.starts[lines],
-        ends,
+        index.ends[outside],
         index.contents[outside],
         lines,
-        np.diff(np.searchsorted(delimiters, ends), prepend=0) + 1,
-        np.zeros(len(ends), np.bool_),
-        int(np.flatnonzero(outside)[-1]) + 1 if len(ends) else 0,
+        np.diff(counted[line_marks[outside]], prepend=0),
+        _no_doubt(outside),
+        int(outside[-1]) + 1 if len(outside) else 0,
     )
 
 
-def _outside_quotes(delimiters: Ints, quotes: Ints) -> Ints:
-    """The delimiters with an even number of quotes before them."""
-    if not len(quotes):
-        return delimiters
-    # as a running sum over the few quotes: looking each delimiter up among the quotes takes ten times as long
-    toggles = np.zeros(len(delimiters) + 1, np.int32)
-    np.add.at(toggles, np.searchsorted(delimiters, quotes), 1)
-    return delimiters[np.cumsum(toggles[:-1]) & 1 == 0]
+def _no_doubt(records: Ints) -> Flags:
+    return np.zeros(len(records), np.bool_)
 
 
 def _quotes_in_place(index: Index) -> bool:
     """Whether every quote, taken in turn as opening and closing, has the neighbours it must have."""
-    if not len(index.quotes):
-        return True
     opens, closes = _neighbours(index)
     return bool(opens[0::2].all() and closes[1::2].all())
 
 
 def _neighbours(index: Index) -> tuple[Flags, Flags]:
     """For each quote: may it open a field or escape (by what precedes), may it close one (by what follows)?"""
-    array, quotes = index.array, index.quotes
-    quote = array[quotes[0]]
-    delimiter = array[index.delimiters[0]] if len(index.delimiters) else LF
-    before = array[quotes - 1]  # for position 0 this is the block's last byte: put right below
-    opens = (before == delimiter) | (before == LF) | (before == CR) | (before == quote)
+    array, is_quote = index.array, index.is_quote
+    at = np.flatnonzero(is_quote)
+    quotes = index.marks[at]
+    # a neighbour that is a mark is a delimiter, a line end or a quote; a CR belongs to a line end too
+    opens = (index.marks[at - 1] == quotes - 1) | (array[quotes - 1] == CR)
     opens[0] |= quotes[0] == 0
-    after = array[np.minimum(quotes + 1, len(array) - 1)]
-    closes = (after == delimiter) | (after == LF) | (after == CR) | (after == quote)
+    after = np.minimum(at + 1, len(index.marks) - 1)
+    closes = (index.marks[after] == quotes + 1) | (array[np.minimum(quotes + 1, len(array) - 1)] == CR)
     closes[-1] |= quotes[-1] == len(array) - 1
     return opens, closes
 
 
 def by_lines(index: Index) -> Structure:
     """Every physical line of a block as a record of its own, in doubt where its quotes don't add up."""
-    starts, quotes, delimiters = index.starts, index.quotes, index.delimiters
+    starts, line_marks = index.starts, index.line_marks
     doubtful = np.zeros(len(starts), np.bool_)
     doubtful[np.searchsorted(starts, index.doubts, "right") - 1] = True
-    if len(quotes):
-        first = np.searchsorted(quotes, starts)
-        doubtful[np.diff(first, append=len(quotes)) & 1 == 1] = True
-        line = np.searchsorted(starts, quotes, "right") - 1
-        closing = (np.arange(len(quotes)) - first[line]) & 1 == 1
+    fields = np.diff(line_marks, prepend=-1)
+    lines = np.arange(len(starts))
+    if index.is_quote.any():
+        line = np.repeat(lines, fields)  # of each mark
+        seen = np.cumsum(index.is_quote)
+        before = np.concatenate((np.zeros(1, np.int64), seen[line_marks[:-1]]))  # quotes before each line
+        odd = (seen - before[line]) & 1 == 1
+        doubtful[odd[line_marks]] = True
         opens, closes = _neighbours(index)
-        doubtful[line[np.where(closing, ~closes, ~opens)]] = True
-        line = np.searchsorted(starts, delimiters, "right") - 1
-        delimiters = delimiters[(np.searchsorted(quotes, delimiters) - first[line]) & 1 == 0]
-    fields = np.diff(np.searchsorted(delimiters, index.ends), prepend=0) + 1
-    return Structure(starts, index.ends, index.contents, np.arange(len(starts)), fields, doubtful, len(starts))
+        of_quote = line[index.is_quote]
+        doubtful[of_quote[np.where(odd[index.is_quote], ~opens, ~closes)]] = True
+        fields = np.bincount(line[~odd & ~index.is_quote], minlength=len(lines))
+    return Structure(starts, index.ends, index.contents, lines, fields, doubtful, len(lines))
