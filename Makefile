@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 UV := $(BIN)/uv
 ROWS ?= 1000000
 
-.PHONY: help setup run test check bench lock clean
+.PHONY: help setup run test check bench docs lock clean
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -42,6 +42,9 @@ check: $(VENV)/.ready ## lint, format and types
 
 bench: $(VENV)/.ready-bench ## measure against other readers (ROWS=1000000)
 	@$(BIN)/python bench/readers.py --rows $(ROWS)
+
+docs: $(VENV)/.ready ## make the generated parts of the documentation anew
+	@$(BIN)/python docs/make_pages.py
 
 lock: | $(UV) ## resolve the dependencies anew
 	@$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock

@@ -1,0 +1,54 @@
+"""Makes what the documentation shows of the product itself: the commands' help and the picture of `inspect`.
+
+Run `make docs` after changing a command; a test fails when the pages are stale.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from rowcall.cli.inspect import look_through, show
+from rowcall.formats import Profile, open_rows
+
+DOCS = Path(__file__).parent
+SAMPLE = DOCS.parent / "samples" / "kunden.csv"
+COMMANDS = ("inspect", "convert")
+BEGIN, END = "<!-- commands: made by docs/make_pages.py -->", "<!-- end of commands -->"
+
+
+def commands() -> str:
+    """The help of every command, as it is printed."""
+    program = Path(sys.executable).parent / "rowcall"
+    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+    parts: list[str] = []
+    for name in COMMANDS:
+        done = subprocess.run(
+            [program, name, "--help"], capture_output=True, text=True, check=True, env=environment
+        )
+        parts.append(f"### `rowcall {name}`\n\n```text\n{done.stdout.strip()}\n```\n")
+    return "\n".join(parts)
+
+
+def reference(text: str) -> str:
+    """The reference page with its commands made anew."""
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    return f"{before}{BEGIN}\n\n{commands()}\n{END}{after}"
+
+
+def picture() -> str:
+    """What `rowcall inspect` shows of a messy file, as SVG."""
+    with Path(os.devnull).open("w") as nowhere:
+        console = Console(record=True, width=118, file=nowhere, highlight=False, force_terminal=True)
+        with open_rows(SAMPLE) as reading:
+            show(console, reading, look_through(reading, Profile(), 5))
+    return console.export_svg(title="rowcall inspect samples/kunden.csv", unique_id="inspect")
+
+
+if __name__ == "__main__":
+    page = DOCS / "reference.md"
+    page.write_text(reference(page.read_text()))
+    (DOCS / "inspect.svg").write_text(picture())
