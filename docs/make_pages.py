@@ -25,9 +25,7 @@ def commands() -> str:
     environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
     parts: list[str] = []
     for name in COMMANDS:
-        done = subprocess.run(
-            [program, name, "--help"], capture_output=True, text=True, check=True, env=environment
-        )
+        done = subprocess.run([program, name, "--help"], capture_output=True, text=True, check=True, env=environment)
         parts.append(f"### `rowcall {name}`\n\n```text\n{done.stdout.strip()}\n```\n")
     return "\n".join(parts)
 

@@ -134,7 +134,7 @@ def test_a_ragged_record_of_several_lines_stays_one_record(tmp_path: Path) -> No
 
 
 def test_blank_comment_and_repeated_header_lines_are_counted(tmp_path: Path) -> None:
-    data = "# made today\na,b\n1,2\n\n  \n# \"odd\na,b\n3,4\n"
+    data = '# made today\na,b\n1,2\n\n  \n# "odd\na,b\n3,4\n'
     got = rows(tmp_path, data, comment="#")
     assert got.values == [("1", "2"), ("3", "4")]
     assert (got.counts.blank, got.counts.comment, got.counts.header) == (2, 2, 2)
@@ -277,6 +277,8 @@ def test_impossible_options_are_refused(tmp_path: Path, options: dict[str, str])
 def test_protected_formulas_come_back_as_they_were(tmp_path: Path) -> None:
     got = rows(tmp_path, "a,b\n'=1+1,'+x\n-5,'quoted'\n''=y,it's\n")
     assert got.values == [("=1+1", "+x"), ("-5", "'quoted'"), ("'=y", "it's")]
+    assert "FORMULA_GUARD" in got.notes
+    assert "FORMULA_GUARD" not in rows(tmp_path, "a,b\nit's,'x'\n").notes
 
 
 def test_skipped_runs_are_in_the_files_order(tmp_path: Path) -> None:

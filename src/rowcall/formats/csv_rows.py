@@ -1,6 +1,7 @@
 """Opens a delimited file: its encoding, dialect and header from a sample, then its records as batches."""
 
 import itertools
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import BinaryIO
@@ -27,6 +28,7 @@ from rowcall.formats.records import line_end
 from rowcall.model import Code
 
 _SAMPLE = 256 * KIB
+_PROTECTED = re.compile(rb"(?:^|[,;|\t\"])'+[=+\-@]", re.MULTILINE)
 
 
 def open_csv(file: LocalFile, options: ReadOptions, base: Detected) -> Reading:
@@ -37,7 +39,10 @@ def open_csv(file: LocalFile, options: ReadOptions, base: Detected) -> Reading:
         sample, whole = _sample(Utf8Stream(raw, encoding.value), options)
     found = sniff(sample, options, whole=whole)
     columns, notes = columns_of(found.header, options.limits)
-    guessed = Note(Code.ENCODING_GUESSED, f"The encoding {encoding.value} is a guess: {encoding.why}.")
+    if "guessed" in encoding.why:
+        notes.append(Note(Code.ENCODING_GUESSED, f"The encoding {encoding.value} is a guess: {encoding.why}."))
+    if _PROTECTED.search(sample):
+        notes.append(Note(Code.FORMULA_GUARD, "Apostrophes that keep texts from running as formulas are taken off."))
     detected = replace(
         base,
         encoding=encoding,
@@ -47,7 +52,7 @@ def open_csv(file: LocalFile, options: ReadOptions, base: Detected) -> Reading:
         newline=found.newline,
         header=found.header_fact,
         preamble=_preamble(sample, found),
-        notes=(*base.notes, *[guessed] * ("guessed" in encoding.why), *found.notes, *notes),
+        notes=(*base.notes, *found.notes, *notes),
     )
 
     def batches() -> Iterator[Batch]:

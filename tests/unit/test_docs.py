@@ -1,0 +1,72 @@
+"""The documentation tells all there is, and what is generated in it is fresh."""
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import rowcall
+from rowcall import formats
+from rowcall.config import limit_names, limits_from, setting
+from rowcall.errors import Final
+from rowcall.formats import Limits
+from rowcall.model import Code
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = (ROOT / "docs" / "reference.md").read_text()
+
+
+def test_every_code_is_explained_and_no_other() -> None:
+    explained = set(re.findall(r"^\| `([A-Z_]+)` \|", REFERENCE, re.MULTILINE))
+    settings = {code for code in explained if code.startswith("ROWCALL_")}
+    assert explained - settings == {code.value for code in Code}
+
+
+def test_every_code_is_used() -> None:
+    source = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    assert [code for code in Code if f"Code.{code.name}" not in source] == []
+
+
+def test_every_setting_is_explained() -> None:
+    assert [setting(name) for name in limit_names() if f"`{setting(name)}`" not in REFERENCE] == []
+
+
+def test_limits_come_from_the_environment() -> None:
+    assert limits_from({}) == Limits()
+    given = {"ROWCALL_LIMIT_RECORD_BYTES": "32 MB", "ROWCALL_LIMIT_COLUMNS": "10"}
+    assert limits_from(given) == Limits(record_bytes=32 * 2**20, columns=10)
+    with pytest.raises(Final, match="ROWCALL_LIMIT_COLUMNS is '-1'"):
+        limits_from({"ROWCALL_LIMIT_COLUMNS": "-1"})
+
+
+def _pages() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("make_pages", ROOT / "docs" / "make_pages.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_generated_pages_are_fresh() -> None:
+    pages = _pages()
+    assert pages.reference(REFERENCE) == REFERENCE, "run: make docs"
+    assert pages.picture() == (ROOT / "docs" / "inspect.svg").read_text(), "run: make docs"
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_the_public_names_are_these() -> None:
+    assert rowcall.__all__ == ["__version__"]
+    assert sorted(formats.__all__, key=str.lower) == [
+        *("BadRecord", "Batch", "CellIssue", "Column", "ColumnProfile", "Counts", "Detected", "Evidence", "Fact"),
+        *("Format", "Kind", "Limits", "Note", "open_rows", "open_writer", "Profile", "profile_of", "Reading"),
+        *("ReadOptions", "Refused", "Sheet", "Skipped", "SkippedLines", "WriteColumn", "WriteFormat"),
+        *("WriteOptions", "Writer"),
+    ]
