@@ -16,6 +16,7 @@ from rowcall.formats.blocks import Block, Kind, Layout, judge_block, judge_broke
 from rowcall.formats.formulas import might_be_protected, restore
 from rowcall.formats.reading import (
     KIB,
+    MIB,
     BadRecord,
     Batch,
     Column,
@@ -29,7 +30,7 @@ from rowcall.formats.reading import (
 from rowcall.formats.records import CR, LF, Dialect, encode_record, read_record
 from rowcall.model import Code
 
-BLOCK_BYTES = 640 * KIB  # measured: 1.5M rows/s; from 768 KiB on 1.2M, as each block's arrays cost fresh pages
+BLOCK_BYTES = 3 * MIB // 2  # measured: smaller ones cost more calls, larger ones more cache misses
 _SHOWN_BYTES = 64 * KIB  # of a record too long to keep
 
 _SKIPPED = {Kind.BLANK: Skipped.BLANK, Kind.COMMENT: Skipped.COMMENT, Kind.HEADER: Skipped.HEADER}
@@ -85,6 +86,7 @@ class DelimitedReader:
 
     def batches(self, read: Callable[[int], bytes], *, skip: int = 0) -> Iterator[Batch]:
         """Read a stream of UTF-8 from behind its first `skip` bytes to its end."""
+        _keep_memory_warm()
         window = Window(read)
         window.peek(skip)
         window.drop(skip)
@@ -202,6 +204,16 @@ class DelimitedReader:
             texts = tuple(cell.decode("utf-8", "replace") for cell in cells)
             bad.append(BadRecord(int(numbers[i]), int(lines[i]), code, message, raw, len(raw), texts))
         return tuple(bad)
+
+
+def _keep_memory_warm() -> None:
+    """Have the allocator hold on to the memory of a block for the next one.
+
+    glibc returns freed memory to the system at once until it has seen a larger piece freed; then each block's arrays
+    cost fresh pages. Allocating and freeing one such piece (never touched) makes reading 1.5 times as fast.
+    """
+    piece = bytearray(16 * MIB)
+    del piece
 
 
 def wire(dialect: Dialect) -> Dialect:
