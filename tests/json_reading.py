@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rowcall.errors import FileRefused
-from rowcall.formats import json_elements
+from rowcall.formats.json import elements
 from rowcall.formats.reading import BadRecord, Detected, Fact, Limits, LocalFile, Reading, ReadOptions
 from rowcall.model import Code
 
@@ -60,7 +60,7 @@ def read(
 ) -> Outcome:
     """Read all of a file, and check that its rows are numbered without a gap."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_elements, "BLOCK", block or json_elements.BLOCK)
+        patch.setattr(elements, "BLOCK", block or elements.BLOCK)
         with opened(place, data, opener, options) as reading:
             got = collect(reading)
     numbers = sorted([*got.numbers, *(bad.number for bad in got.bad)])

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from rowcall.formats import Column, Limits, delimited
-from rowcall.formats.blocks import Layout
-from rowcall.formats.delimited import DelimitedReader
-from rowcall.formats.records import Dialect
+from rowcall.formats import Column, Limits
+from rowcall.formats.csv import reader as csv_reader
+from rowcall.formats.csv.blocks import Layout
+from rowcall.formats.csv.reader import DelimitedReader
+from rowcall.formats.csv.records import Dialect
 
 WIDTH = 3
 Piece = tuple[int, int, str, tuple[str, ...], bytes]
@@ -56,7 +57,7 @@ def _bytes(chance: random.Random, parts: list[str]) -> bytes:
 
 def _pieces(data: bytes, layout: Layout, block: int, monkeypatch: pytest.MonkeyPatch) -> list[Piece]:
     """Each record and skipped line: number, line, what it is, its cells, its bytes."""
-    monkeypatch.setattr(delimited, "BLOCK_BYTES", block)
+    monkeypatch.setattr(csv_reader, "BLOCK_BYTES", block)
     width = WIDTH - layout.trailing
     columns = [Column(i, f"c{i}", f"c{i}") for i in range(width)]
     layout = replace(layout, header=("h",) * width)

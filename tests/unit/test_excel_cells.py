@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from rowcall.formats.reading import Limits
-from rowcall.formats.xlsx_cells import fast_cells
-from rowcall.formats.xlsx_parts import Book
+from rowcall.formats.workbook.xlsx_cells import fast_cells
+from rowcall.formats.workbook.xlsx_parts import Book
 from rowcall.model import Code
 
 from ..reading import Rows
@@ -185,7 +185,7 @@ def test_it_does_not_matter_how_the_file_is_cut(
     parts[SHEET] = str(way(parts[SHEET]))
     path = write_zip(tmp_path / "cells.xlsx", parts)
     whole = read(path)
-    monkeypatch.setattr("rowcall.formats.xlsx_zip._READ", size)
+    monkeypatch.setattr("rowcall.formats.workbook.xlsx_zip._READ", size)
     pieces = read(path)
     assert (pieces.values, pieces.lines, pieces.issues) == (whole.values, whole.lines, whole.issues)
     assert pieces.reading.detected == whole.reading.detected
@@ -276,8 +276,8 @@ def test_shared_texts_beyond_memory_read_the_same(tmp_path: Path, monkeypatch: p
     strings = "".join(f"<si><t>text é {i}{'x' * (i % 300)}</t></si>" for i in range(3000))
     path = write_zip(tmp_path / "book.xlsx", parts_of(rows, strings=strings))
     held = read(path, header=0).values
-    monkeypatch.setattr("rowcall.formats.xlsx_strings._HELD", 1000)
-    monkeypatch.setattr("rowcall.formats.xlsx_strings._NEAR", 64)
+    monkeypatch.setattr("rowcall.formats.workbook.xlsx_strings._HELD", 1000)
+    monkeypatch.setattr("rowcall.formats.workbook.xlsx_strings._NEAR", 64)
     assert read(path, header=0).values == held
     assert held[1] == (f"text é {order[1]}{'x' * (order[1] % 300)}",)
 

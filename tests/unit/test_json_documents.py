@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from rowcall.formats import json_elements
-from rowcall.formats.json_rows import open_json
+from rowcall.formats.json import elements
+from rowcall.formats.json.rows import open_json
 from rowcall.formats.reading import ReadOptions
 from rowcall.model import Code
 
@@ -34,7 +34,7 @@ def test_records_under_a_key_are_found_and_the_rest_is_told(place: Path) -> None
 def test_keys_behind_a_long_array_are_told_when_it_was_read(place: Path) -> None:
     data = '{"meta":1,"data":[' + ",".join(['{"a":1}'] * 500) + '],"total":500,"data":"again"}'
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_elements, "BLOCK", 100)
+        patch.setattr(elements, "BLOCK", 100)
         reading = opened(place, data, open_json, limited(record_bytes=1000))
         assert ["meta" in note.message for note in reading.detected.notes] == [True]
         reading.settle()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rowcall.formats.json_rows import open_json, open_ndjson
+from rowcall.formats.json.rows import open_json, open_ndjson
 
 from ..json_reading import read
 

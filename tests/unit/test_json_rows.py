@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from rowcall.formats import json_elements
-from rowcall.formats.json_rows import open_json, open_ndjson
+from rowcall.formats.json import elements
+from rowcall.formats.json.rows import open_json, open_ndjson
 from rowcall.formats.reading import KIB
 from rowcall.model import Code
 
@@ -78,7 +78,7 @@ def test_an_empty_object_is_a_row_without_values(place: Path) -> None:
 def test_columns_grow_and_never_move(place: Path) -> None:
     lines = [f'{{"a":{i},"k{i // 100}":"x"}}' for i in range(1000)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_elements, "BLOCK", 500)
+        patch.setattr(elements, "BLOCK", 500)
         reading = opened(place, "\n".join(lines), open_ndjson)
         seen = reading.columns
         assert 2 <= len(seen) < 11
@@ -98,7 +98,7 @@ def test_settling_completes_the_columns_and_says_what_they_hold(place: Path) -> 
         '{"n":2.5,"late":-1}',
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_elements, "BLOCK", 60)
+        patch.setattr(elements, "BLOCK", 60)
         reading = opened(place, "\n".join(lines), open_ndjson)
         assert {column.native for column in reading.columns} == {None}
         reading.settle()

@@ -15,8 +15,8 @@ import pyarrow.parquet
 import pytest
 
 from rowcall.errors import FileRefused
-from rowcall.formats.arrow_child import read_arrow, read_parquet
-from rowcall.formats.parquet import open_arrow, open_parquet
+from rowcall.formats.arrow.child import read_arrow, read_parquet
+from rowcall.formats.arrow.opening import open_arrow, open_parquet
 from rowcall.formats.reading import MIB, Batch, Detected, Fact, Limits, LocalFile, Reading, ReadOptions
 from rowcall.model import Code
 
@@ -305,7 +305,7 @@ def test_a_file_that_needs_too_much_memory_is_refused(tmp_path: Path) -> None:
 FUZZ = """
 import resource, sys
 from rowcall.errors import FileRefused
-from rowcall.formats.arrow_child import read_arrow, read_parquet
+from rowcall.formats.arrow.child import read_arrow, read_parquet
 from rowcall.formats.reading import MIB, Limits
 
 resource.setrlimit(resource.RLIMIT_DATA, (450 * MIB, 450 * MIB))

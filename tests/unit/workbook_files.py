@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rowcall.formats.excel import open_workbook
 from rowcall.formats.reading import Detected, Fact, LocalFile, Reading, ReadOptions
+from rowcall.formats.workbook.opening import open_workbook
 
 from ..reading import Rows, collect
 

@@ -9,7 +9,7 @@ from rowcall.errors import FileRefused
 from rowcall.formats.encoding import find_encoding, wide_encoding
 from rowcall.formats.inflate import compression_of, inflate, unzip
 from rowcall.formats.reading import KIB, Fact, Format, Limits, LocalFile, Note, ReadOptions
-from rowcall.formats.xlsx_zip import check_directory
+from rowcall.formats.workbook.xlsx_zip import check_directory
 from rowcall.model import Code
 
 _HEAD = 64 * KIB

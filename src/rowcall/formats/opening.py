@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rowcall.errors import FileRefused
-from rowcall.formats.csv_rows import open_csv
+from rowcall.formats.arrow.opening import open_arrow, open_parquet
+from rowcall.formats.csv.rows import open_csv
 from rowcall.formats.detect import Found, detect
 from rowcall.formats.encoding import Utf8Stream, find_encoding
-from rowcall.formats.excel import open_workbook
-from rowcall.formats.json_rows import open_json, open_ndjson
-from rowcall.formats.parquet import open_arrow, open_parquet
+from rowcall.formats.json.rows import open_json, open_ndjson
 from rowcall.formats.reading import MIB, Detected, Fact, Format, LocalFile, Reading, ReadOptions
+from rowcall.formats.workbook.opening import open_workbook
 from rowcall.model import Code
 
 _OPENERS = {

@@ -208,18 +208,18 @@ def _encoder(output: Output, kind: WriteFormat, columns: tuple[WriteColumn, ...]
     # Imported here because the formats import this module's words, and pyarrow and XlsxWriter load slowly.
     match kind:
         case WriteFormat.CSV:
-            from rowcall.formats.csv_writer import CsvEncoder
+            from rowcall.formats.csv.writer import CsvEncoder
 
             return CsvEncoder(output, columns, options)
         case WriteFormat.NDJSON | WriteFormat.JSON:
-            from rowcall.formats.json_writer import JsonEncoder
+            from rowcall.formats.json.writer import JsonEncoder
 
             return JsonEncoder(output, columns, array=kind is WriteFormat.JSON)
         case WriteFormat.XLSX:
-            from rowcall.formats.excel_writer import XlsxEncoder
+            from rowcall.formats.workbook.writer import XlsxEncoder
 
             return XlsxEncoder(output, columns, options)
         case WriteFormat.PARQUET:
-            from rowcall.formats.parquet_writer import ParquetEncoder
+            from rowcall.formats.arrow.parquet_writer import ParquetEncoder
 
             return ParquetEncoder(output, columns)

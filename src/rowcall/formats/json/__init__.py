@@ -1,0 +1,1 @@
+"""JSON: newline-delimited records and documents."""

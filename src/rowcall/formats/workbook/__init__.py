@@ -1,0 +1,1 @@
+"""Workbooks: XLSX, XLSM, XLS, XLSB, ODS; and XLSX written."""
