@@ -67,7 +67,7 @@ def test_a_replaced_file_keeps_its_mode_and_a_link_stays_a_link(tmp_path: Path) 
     with open_writer(link, CSV, columns("a")) as writer:
         writer.write(pl.DataFrame({"a": ["1"]}))
     assert link.is_symlink()
-    assert path.read_bytes() == b"a\n1\n"
+    assert path.read_bytes() == b'"a"\n"1"\n'
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
@@ -200,7 +200,7 @@ def test_a_closed_writer_takes_no_rows(tmp_path: Path) -> None:
     writer.close()
     with pytest.raises(ValueError, match="closed"):
         writer.write(pl.DataFrame({"a": ["1"]}))
-    assert (tmp_path / "x.csv").read_bytes() == b"a\n"
+    assert (tmp_path / "x.csv").read_bytes() == b'"a"\n'
 
 
 @pytest.mark.parametrize("kind", WriteFormat)

@@ -59,14 +59,14 @@ def test_csv_tells_null_from_empty() -> None:
 
 def test_csv_of_one_column_keeps_rows_without_a_value() -> None:
     frame = text_frame([("x",), (None,), ("",), (" ",)], ["a"])
-    assert written([frame], CSV) == b'a\n"x"\n""\n""\n" "\n'
-    assert written([frame], CSV, options=WriteOptions(null="NULL")) == b'a\n"x"\nNULL\n""\n" "\n'
+    assert written([frame], CSV) == b'"a"\n"x"\n""\n""\n" "\n'
+    assert written([frame], CSV, options=WriteOptions(null="NULL")) == b'"a"\n"x"\nNULL\n""\n" "\n'
 
 
 def test_csv_protects_formulas_in_cells_and_header_unless_told_to_keep_them() -> None:
-    frame = pl.DataFrame({"=h": ["=1+1", "-5"]})
-    assert written([frame], CSV) == b"'=h\n'=1+1\n-5\n"
-    assert written([frame], CSV, options=WriteOptions(formulas="keep")) == b"=h\n=1+1\n-5\n"
+    frame = pl.DataFrame({"=h": ["=1+1", "-5"], "b": ["1", "2"]})
+    assert written([frame], CSV) == b"'=h,b\n'=1+1,1\n-5,2\n"
+    assert written([frame], CSV, options=WriteOptions(formulas="keep")) == b"=h,b\n=1+1,1\n-5,2\n"
 
 
 def test_csv_header_is_the_files_own_and_can_be_left_out() -> None:

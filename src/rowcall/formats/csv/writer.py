@@ -22,7 +22,9 @@ class CsvEncoder:
         _check(options)
         self._output = output
         self._options = options
+        # In a file of one column, an empty cell would be a blank line, and a semicolon might pass for the delimiter.
         self._single = len(columns) == 1
+        self._quoted = self._single or options.quote == "all"
         if options.bom:
             output.write(_BOM)
         if options.header:
@@ -41,9 +43,8 @@ class CsvEncoder:
 
     def _lines(self, texts: pl.DataFrame) -> memoryview:
         options = self._options
-        quoted = options.quote == "all"
-        if self._single:
-            texts, quoted = self._kept_from_blank(texts, quoted=quoted)
+        if self._single and not options.null:
+            texts = texts.fill_null("")
         data = io.BytesIO()
         (protect(texts) if options.formulas == "protect" else texts).write_csv(
             data,
@@ -52,16 +53,9 @@ class CsvEncoder:
             line_terminator=options.newline,
             null_value=options.null,
             # "always" would quote null as well, and make it an empty text
-            quote_style="non_numeric" if quoted else "necessary",
+            quote_style="non_numeric" if self._quoted else "necessary",
         )
         return data.getbuffer()
-
-    def _kept_from_blank(self, texts: pl.DataFrame, *, quoted: bool) -> tuple[pl.DataFrame, bool]:
-        """In a file of one column, a cell without a visible character would be a blank line, and the row lost."""
-        if not self._options.null:
-            texts = texts.fill_null("")
-        blank = texts.to_series().str.strip_chars() == ""
-        return texts, quoted or bool(blank.any())
 
 
 def _check(options: WriteOptions) -> None:

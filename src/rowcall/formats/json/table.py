@@ -3,7 +3,7 @@
 The fast way decodes records into a struct made of the keys seen so far, and is taken only where it proves itself:
 every key known, every value of the kind its column had so far, and as many keys in the text as in the structs, so
 that none stood twice. What it doesn't accept is cut smaller and smaller until only the odd records are read exactly.
-Measured with 7 keys: 1.5 µs a record the fast way, 7 µs exactly.
+Measured with 7 keys: 1.7 µs a record the fast way, 10 µs exactly.
 """
 
 import operator
