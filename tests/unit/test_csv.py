@@ -189,6 +189,12 @@ def test_headers_that_look_alike_are_kept_apart_and_flagged(tmp_path: Path) -> N
     assert {"DUPLICATE_HEADER", "SIMILAR_HEADERS", "BLANK_HEADER"} <= set(got.notes)
 
 
+def test_equal_headers_are_numbered(tmp_path: Path) -> None:
+    assert rows(tmp_path, "a,a,a_2,a\n1,2,3,4\n5,6,7,8\n").columns == ["a", "a_2", "a_2_2", "a_3"]
+    many = ",".join(["same"] * 16_000)
+    assert rows(tmp_path, f"{many}\n{many.replace('same', '1')}\n").columns[-1] == "same_16000"
+
+
 def test_no_header(tmp_path: Path) -> None:
     got = rows(tmp_path, "1,2\n3,4\n5,6\n")
     assert got.columns == ["column_1", "column_2"]

@@ -35,11 +35,11 @@ def check_width(width: int, limits: Limits) -> None:
 
 def _unique(name: str, taken: dict[str, int]) -> str:
     """The name, or with the next number behind it that is free. `taken` has the last number tried for each name."""
-    count, unique = taken.get(name, 0) + 1, name
+    count, unique = taken.get(name, 0), name
     while unique in taken:
         count += 1
         unique = f"{name}_{count}"
-    taken[name] = count
+    taken[name] = max(count, 1)
     taken.setdefault(unique, 1)
     return unique
 
