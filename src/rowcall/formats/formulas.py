@@ -49,8 +49,8 @@ def restore(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def might_be_protected(data: bytes) -> bool:
-    """Whether UTF-8 bytes can hold protected cells at all. Cheap (1.7 GB/s), never wrong when it says no."""
-    return _PROTECTED.search(data) is not None
+    """Whether UTF-8 bytes can hold protected cells at all. Cheap, never wrong when it says no."""
+    return b"'" in data and _PROTECTED.search(data) is not None
 
 
 def _texts(frame: pl.DataFrame) -> list[str]:

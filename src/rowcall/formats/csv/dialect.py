@@ -18,7 +18,7 @@ from rowcall.model import Code
 _USUAL = (b",", b";", b"\t", b"|")
 _RARE = (b":", b"^", b"~", b"\x1f", b"\x01", "¦".encode(), "§".encode(), b"||", b"::", b"\\t")
 _QUOTES = (b'"', b"'")
-_JUDGED = 400  # records of the sample that decide
+_JUDGED = 200  # records of the sample that decide
 _SEP_LINE = re.compile(rb'"?sep=([^\r\n"]{1,2})"?\r?\n?', re.IGNORECASE)
 _NAMES = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
 
@@ -151,6 +151,8 @@ _ONE_COLUMN = Score(0.0, 1, 1.0, ())
 
 
 def _score(sample: bytes, body: int, dialect: Dialect) -> Score:
+    if dialect.delimiter not in sample:
+        return _ONE_COLUMN
     records = [r for r in _records(sample, body, replace(dialect, spaced=_spaced(sample, dialect)))[:_JUDGED] if any(r)]
     widths = Counter(len(cells) for cells in records)
     if not widths:

@@ -160,15 +160,15 @@ class DelimitedReader:
         self.line += block.line_count
         if frame.height == len(lines):
             self.number += len(lines)
-            numbers = pl.Series(np.arange(first, self.number))
-            return Batch(frame, numbers, pl.Series(lines), raw=Spans(block.data, block.starts, block.ends))
+            raw = Spans(block.data, block.starts, block.ends)
+            return Batch(frame, pl.int_range(first, self.number, eager=True), _series(lines), raw=raw)
         counted = np.cumsum(block.kinds <= Kind.BAD)
         self.number += int(counted[-1])
         rows = np.flatnonzero(block.kinds <= Kind.EXACT_ROW)
         return Batch(
             frame,
-            pl.Series(counted[rows] + first - 1),
-            pl.Series(lines[rows]),
+            _series(counted[rows] + first - 1),
+            _series(lines[rows]),
             self._bad_records(block, counted + first - 1, lines, messages),
             (),
             tuple(_skipped_runs(block, lines)),
@@ -214,6 +214,13 @@ def _keep_memory_warm() -> None:
     """
     piece = bytearray(16 * MIB)
     del piece
+
+
+def _series(numbers: Ints) -> pl.Series:
+    """A series of these; without gaps it is made from its ends, which takes a tenth of the time of a copy."""
+    if len(numbers) and numbers[-1] - numbers[0] + 1 == len(numbers):
+        return pl.int_range(int(numbers[0]), int(numbers[-1]) + 1, eager=True)
+    return pl.Series(numbers, dtype=pl.Int64)
 
 
 def wire(dialect: Dialect) -> Dialect:
