@@ -250,14 +250,15 @@ def _rows_text(block: Block, rows: Ints, dialect: Dialect) -> bytes:
 
 def _parse(text: bytes, names: list[str], dialect: Dialect) -> pl.DataFrame | None:
     try:
-        return pl.read_csv(
+        # a third less overhead a call than read_csv, which also looks for files, credentials and the best engine
+        return pl.scan_csv(
             BOM_UTF8 + text if text.startswith(BOM_UTF8) else text,  # Polars takes the first one away
             has_header=False,
             separator=dialect.delimiter.decode(),
             quote_char=dialect.quote.decode() or None,
             schema=dict.fromkeys(names, pl.String),
             empty_string_is_null=False,
-        )
+        ).collect(engine="in-memory")
     except pl.exceptions.PolarsError:
         return None
 

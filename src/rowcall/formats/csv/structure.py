@@ -155,10 +155,10 @@ def by_parity(index: Index, *, final: bool) -> Structure | None:
         fields = np.diff(line_marks, prepend=-1)
         lines = np.arange(len(line_marks))
         return Structure(index.starts, index.ends, index.contents, lines, fields, _no_doubt(lines), len(lines))
-    seen = np.cumsum(index.is_quote)
+    seen = np.cumsum(index.is_quote, dtype=np.int32)
     if not _quotes_in_place(index) or (final and seen[-1] & 1):
         return None
-    counted = np.cumsum((seen & 1 == 0) & ~index.is_quote)  # marks outside quotes, up to each mark
+    counted = np.cumsum((seen & 1 == 0) & ~index.is_quote, dtype=np.int32)  # marks outside quotes, up to each mark
     outside = np.flatnonzero(seen[line_marks] & 1 == 0)
     lines = np.concatenate((np.zeros(min(1, len(outside)), np.int64), outside[:-1] + 1))
     return Structure(
