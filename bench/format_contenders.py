@@ -46,7 +46,7 @@ def calamine(path: Path) -> Run:
     import python_calamine
 
     def run() -> Tally:
-        with python_calamine.CalamineWorkbook.from_path(path) as book:  # pyright: ignore[reportUnknownMemberType]
+        with python_calamine.CalamineWorkbook.from_path(path) as book:  # pyright: ignore[reportUnknownMemberType] (bare PathLike)
             return Tally(len(book.get_sheet_by_index(0).to_python()) - 1)
 
     return run

@@ -74,7 +74,7 @@ def inspect(
     with open_rows(source, wanted) as reading:
         seen = look_through(reading, Profile(wanted), rows)
         if as_json:
-            print(json.dumps(_document(reading, seen), ensure_ascii=False, indent=2))  # noqa: T201
+            print(json.dumps(_document(reading, seen), ensure_ascii=False, indent=2))  # noqa: T201 (the command's output)
         else:
             show(_console(), reading, seen)
 

@@ -91,7 +91,7 @@ def _narrow(file: BinaryIO) -> Fact:
     if not tokens:
         return Fact("utf-8", "plain ASCII")
     total = tokens.total()
-    good = sum(count for token, count in tokens.items() if _is_utf8(token))
+    good = sum(count for token, count in tokens.items() if is_utf8(token))
     if good == total:
         return Fact("utf-8", f"all {total:,} words beyond ASCII in the sample are valid UTF-8")
     if 2 * good >= total:  # text of another encoding hardly ever happens to be valid UTF-8
@@ -128,9 +128,10 @@ def _words_beyond_ascii(file: BinaryIO) -> Counter[bytes]:
     return words
 
 
-def _is_utf8(token: bytes) -> bool:
+def is_utf8(text: bytes) -> bool:
+    """Whether these bytes are valid UTF-8."""
     try:
-        token.decode()
+        text.decode()
     except UnicodeDecodeError:
         return False
     return True

@@ -14,6 +14,7 @@ import polars as pl
 
 from rowcall.formats.csv.blocks import Block, Kind, Layout, judge_block, judge_broken, judge_record
 from rowcall.formats.csv.records import CR, LF, Dialect, encode_record, read_record
+from rowcall.formats.encoding import is_utf8
 from rowcall.formats.formulas import might_be_protected, restore
 from rowcall.formats.reading import (
     KIB,
@@ -113,7 +114,7 @@ class DelimitedReader:
         if self.layout.trailing:
             names.append("")
         frame = _parse(text, names, wire(self.layout.dialect))
-        if frame is None and not _is_utf8(text):  # Polars has looked, so that nobody else needs to
+        if frame is None and not is_utf8(text):  # Polars has looked, so that nobody else needs to
             return self._parsed(judge_block(block.data[: block.consumed], self.layout, final=True))
         if frame is None or frame.height != len(rows):
             frame = _parse_exactly(text, names, wire(self.layout.dialect))
@@ -261,14 +262,6 @@ def _parse(text: bytes, names: list[str], dialect: Dialect) -> pl.DataFrame | No
         ).collect(engine="in-memory")
     except pl.exceptions.PolarsError:
         return None
-
-
-def _is_utf8(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _parse_exactly(text: bytes, names: list[str], dialect: Dialect) -> pl.DataFrame:

@@ -60,7 +60,7 @@ def _cells(book: calamine.CalamineWorkbook, name: str) -> Iterator[Cells]:
 def _opened(path: str) -> Generator[calamine.CalamineWorkbook]:
     try:
         # its stubs leave the type of a path's text open
-        with calamine.CalamineWorkbook.from_path(path) as book:  # pyright: ignore[reportUnknownMemberType]
+        with calamine.CalamineWorkbook.from_path(path) as book:  # pyright: ignore[reportUnknownMemberType] (bare PathLike)
             yield book
     except calamine.PasswordError as error:
         raise password_protected() from error
