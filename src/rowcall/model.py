@@ -1,5 +1,7 @@
 """Rowcall's words. Imports nothing of ours."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -40,6 +42,63 @@ class Code(StrEnum):
     MERGED_CELLS = "MERGED_CELLS"
     OTHER_DATA = "OTHER_DATA"
 
+    # a value that doesn't fit its field
+    REQUIRED = "REQUIRED"
+    INVALID_INTEGER = "INVALID_INTEGER"
+    INVALID_DECIMAL = "INVALID_DECIMAL"
+    INVALID_BOOLEAN = "INVALID_BOOLEAN"
+    INVALID_DATE = "INVALID_DATE"
+    DATE_NOT_EXISTING = "DATE_NOT_EXISTING"
+    INVALID_DATETIME = "INVALID_DATETIME"
+    INVALID_UUID = "INVALID_UUID"
+    INVALID_EMAIL = "INVALID_EMAIL"
+    INVALID_LIST = "INVALID_LIST"
+    NOT_A_CHOICE = "NOT_A_CHOICE"
+    TOO_LONG = "TOO_LONG"
+    TOO_SHORT = "TOO_SHORT"
+    TOO_SMALL = "TOO_SMALL"
+    TOO_LARGE = "TOO_LARGE"
+    TOO_PRECISE = "TOO_PRECISE"
+    PATTERN_MISMATCH = "PATTERN_MISMATCH"
+    NOT_FOUND = "NOT_FOUND"
+    NOT_UNIQUE = "NOT_UNIQUE"
+
+    # a row that meets another, or the target
+    DUPLICATE_IN_FILE = "DUPLICATE_IN_FILE"
+    ALREADY_EXISTS = "ALREADY_EXISTS"
+    ALREADY_IMPORTED = "ALREADY_IMPORTED"
+    UNIQUE_VIOLATION = "UNIQUE_VIOLATION"
+    FOREIGN_KEY_VIOLATION = "FOREIGN_KEY_VIOLATION"
+    CHECK_VIOLATION = "CHECK_VIOLATION"
+    NOT_NULL_VIOLATION = "NOT_NULL_VIOLATION"
+    VALUE_REFUSED = "VALUE_REFUSED"
+    ROW_REFUSED = "ROW_REFUSED"
+    NOT_APPLIED = "NOT_APPLIED"
+
+    # an import that can't go on, or can't begin
+    UNKNOWN_IMPORTER = "UNKNOWN_IMPORTER"
+    BAD_DECLARATION = "BAD_DECLARATION"
+    BAD_TARGET = "BAD_TARGET"
+    MISSING_COLUMNS = "MISSING_COLUMNS"
+    BAD_MAPPING = "BAD_MAPPING"
+    AMBIGUOUS_DATES = "AMBIGUOUS_DATES"
+    AMBIGUOUS_NUMBERS = "AMBIGUOUS_NUMBERS"
+    FILE_CORRUPT = "FILE_CORRUPT"
+    JOB_NOT_FOUND = "JOB_NOT_FOUND"
+    JOB_BUSY = "JOB_BUSY"
+    WRONG_STATE = "WRONG_STATE"
+    OUT_OF_BALANCE = "OUT_OF_BALANCE"
+    INTERRUPTED = "INTERRUPTED"
+    DATABASE_UNREACHABLE = "DATABASE_UNREACHABLE"
+    DATABASE_TOO_OLD = "DATABASE_TOO_OLD"
+    DATABASE_GONE = "DATABASE_GONE"
+    DATABASE_BUSY = "DATABASE_BUSY"
+    DATABASE_FULL = "DATABASE_FULL"
+    DATABASE_REFUSED = "DATABASE_REFUSED"
+    EMBEDDED_FAILED = "EMBEDDED_FAILED"
+    MIGRATION_FAILED = "MIGRATION_FAILED"
+    UNKNOWN_RESOURCE = "UNKNOWN_RESOURCE"
+
     # a file that is refused
     FILE_NOT_FOUND = "FILE_NOT_FOUND"
     EMPTY_FILE = "EMPTY_FILE"
@@ -64,3 +123,45 @@ class Code(StrEnum):
     BAD_SETTING = "BAD_SETTING"
     SYSTEM_ERROR = "SYSTEM_ERROR"
     INTERNAL_ERROR = "INTERNAL_ERROR"
+
+
+class Status(StrEnum):
+    """What happened to a row."""
+
+    CREATED = "created"
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """What is wrong with a row. The code is one of `Code`, or a rule's own."""
+
+    code: str
+    message: str
+    field: str | None = None
+    value: str | None = None
+    metadata: Mapping[str, object] | None = None
+
+
+class State(StrEnum):
+    """Where a job stands. `engine/states.py` has the moves between them."""
+
+    UPLOADED = "UPLOADED"
+    COLUMN_MAPPING = "COLUMN_MAPPING"
+    VALIDATING = "VALIDATING"
+    VALIDATED = "VALIDATED"
+    INVALID = "INVALID"
+    PROCESSING = "PROCESSING"
+    COMPLETED = "COMPLETED"
+    COMPLETED_WITH_ERRORS = "COMPLETED_WITH_ERRORS"
+    FAILED = "FAILED"
+
+
+class Mode(StrEnum):
+    """What an import does with rows that are already in the target."""
+
+    INSERT = "insert"
+    UPSERT = "upsert"
