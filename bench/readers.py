@@ -1,25 +1,24 @@
 """Measures Rowcall's readers and writers beside others: `python bench/readers.py --rows 1000000`.
 
 Everything in one run: the contenders alternate in three rounds, each measurement in a fresh process. Writes
-`results.json` and `chart.svg`, and ends with 1 when a must doesn't hold.
+`readers.json` and `readers.svg`, and ends with 1 when a must doesn't hold.
 """
 
 import argparse
 import shutil
-import subprocess
 import sys
-from pathlib import Path
 
 from rich.console import Console
 from rich.progress import track
 
-import files
-import plan
-from chart import write_chart
-from files import HERE, Files
-from report import show
-from results import Results, collect
-from trial import Sample, Trial, measure
+from measuring.chart import write_chart
+from measuring.files import HERE, prepare
+from reading import files, plan
+from reading.chart import panels
+from reading.files import Files
+from reading.report import show
+from reading.results import Results, collect
+from reading.trial import Sample, Trial, measure
 
 _ROUNDS = 3
 _FEWEST = 10_000
@@ -28,11 +27,11 @@ _FEWEST = 10_000
 def main() -> int:
     wanted = Files(_rows())
     console = Console()
-    _make(wanted, console)
+    prepare(console, "reading.data", wanted.rows, wanted.bytes_needed)
     results = _measured(wanted, console)
     show(console, results)
-    results.write(HERE / "results.json")
-    write_chart(results, HERE / "chart.svg")
+    results.write(HERE / "readers.json")
+    write_chart(panels(results), HERE / "readers.svg")
     return 0 if all(must.holds for must in results.musts) else 1
 
 
@@ -43,20 +42,6 @@ def _rows() -> int:
     if rows < _FEWEST:
         parser.error(f"--rows must be at least {_FEWEST:,}, so that every kind of defect occurs")
     return rows
-
-
-def _make(wanted: Files, console: Console) -> None:
-    """Make the files that aren't there yet, in a process of its own (see data.py)."""
-    console.print(f"The files in {wanted.folder.relative_to(HERE.parent)} take {wanted.bytes_needed / 1e6:,.0f} MB.")
-    wanted.folder.mkdir(parents=True, exist_ok=True)
-    missing = wanted.bytes_needed - _size(wanted.folder) - shutil.disk_usage(wanted.folder).free
-    if missing > 0:
-        sys.exit(f"There are {missing / 1e6:,.0f} MB too few on the disk: free some, or measure fewer rows.")
-    subprocess.run([sys.executable, HERE / "data.py", str(wanted.rows)], check=True)
-
-
-def _size(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.iterdir())
 
 
 def _measured(wanted: Files, console: Console) -> Results:

@@ -2,5 +2,66 @@
 
 from importlib.metadata import version
 
+from rowcall.errors import Final, Retryable, RowcallError
+from rowcall.importer import (
+    Boolean,
+    Choice,
+    Date,
+    DateTime,
+    Decimal,
+    Email,
+    Fail,
+    Field,
+    Flow,
+    Importer,
+    Integer,
+    ItemImporter,
+    ItemResult,
+    Json,
+    List,
+    Lookup,
+    RowOutcome,
+    Skip,
+    Text,
+    Update,
+    Uuid,
+    Version,
+    WholeFileImporter,
+    rule,
+)
+from rowcall.model import Code, Issue, Status
+
 __version__ = version("rowcall")
-__all__ = ["__version__"]
+__all__ = [
+    "Boolean",
+    "Choice",
+    "Code",
+    "Date",
+    "DateTime",
+    "Decimal",
+    "Email",
+    "Fail",
+    "Field",
+    "Final",
+    "Flow",
+    "Importer",
+    "Integer",
+    "Issue",
+    "ItemImporter",
+    "ItemResult",
+    "Json",
+    "List",
+    "Lookup",
+    "Retryable",
+    "RowOutcome",
+    "RowcallError",
+    "Skip",
+    "Status",
+    "Text",
+    "Update",
+    "Uuid",
+    "Version",
+    "WholeFileImporter",
+    "__version__",
+    "rule",
+]

@@ -3,7 +3,8 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
+from pathlib import Path
 
 from rowcall.errors import Final
 from rowcall.formats.reading import GIB, KIB, MIB, Limits
@@ -11,6 +12,46 @@ from rowcall.model import Code
 
 _UNITS = {"": 1, "k": KIB, "kb": KIB, "m": MIB, "mb": MIB, "g": GIB, "gb": GIB}
 _SIZE = re.compile(r"(\d+)\s*([a-z]*)", re.IGNORECASE)
+_COUNT = re.compile(r"[1-9]\d{0,8}")
+_SECONDS = re.compile(r"\d{1,6}(\.\d+)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How Rowcall runs: where its database and files are, how many work at once, how large their batches are."""
+
+    database_url: str | None = field(default=None, repr=False)  # it may hold a password
+    """PostgreSQL's address; None for the embedded server."""
+    data_dir: Path
+    """Where the embedded server and stored files live."""
+    workers: int = 2
+    """Threads that commit."""
+    batch_rows_min: int = 1_000
+    batch_rows_max: int = 20_000
+    patience: float = 60
+    """Seconds to keep trying when the database is away."""
+    limits: Limits = field(default_factory=Limits)
+
+
+def settings_from(environment: Mapping[str, str] = os.environ) -> Settings:
+    """The settings: `ROWCALL_DATABASE_URL`, `ROWCALL_WORKERS=4` and so on; what is unset has its default."""
+    settings = Settings(
+        database_url=environment.get("ROWCALL_DATABASE_URL") or None,
+        data_dir=_data_dir(environment),
+        workers=_count(environment, "ROWCALL_WORKERS", 2),
+        batch_rows_min=_count(environment, "ROWCALL_BATCH_ROWS_MIN", 1_000),
+        batch_rows_max=_count(environment, "ROWCALL_BATCH_ROWS_MAX", 20_000),
+        patience=_seconds(environment, "ROWCALL_DATABASE_PATIENCE", 60),
+        limits=limits_from(environment),
+    )
+    if settings.batch_rows_min > settings.batch_rows_max:
+        raise Final(
+            Code.BAD_SETTING,
+            f"ROWCALL_BATCH_ROWS_MIN ({settings.batch_rows_min}) is above ROWCALL_BATCH_ROWS_MAX "
+            f"({settings.batch_rows_max}).",
+            hint="Set both, the smaller one first.",
+        )
+    return settings
 
 
 def limits_from(environment: Mapping[str, str] = os.environ) -> Limits:
@@ -28,13 +69,36 @@ def setting(name: str) -> str:
     return f"ROWCALL_LIMIT_{name.upper()}"
 
 
+def _data_dir(environment: Mapping[str, str]) -> Path:
+    if given := environment.get("ROWCALL_DATA_DIR"):
+        return Path(given).expanduser().absolute()
+    if os.geteuid() == 0:  # the server then runs under an account that has no way into root's home
+        return Path("/var/lib/rowcall")
+    home = environment.get("XDG_DATA_HOME")
+    return (Path(home) if home else Path.home() / ".local" / "share") / "rowcall"
+
+
 def _number(variable: str, text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     unit = _UNITS.get(match[2].lower()) if match else None
     if match is None or unit is None or int(match[1]) < 1:
-        raise Final(
-            Code.BAD_SETTING,
-            f"{variable} is {text!r}; a whole number from 1 is expected, with KB, MB or GB behind it if you like.",
-            hint="Correct it or unset it.",
-        )
+        raise _wrong(variable, text, "a whole number from 1 is expected, with KB, MB or GB behind it if you like")
     return int(match[1]) * unit
+
+
+def _count(environment: Mapping[str, str], variable: str, default: int) -> int:
+    text = environment.get(variable, "").strip()
+    if text and not _COUNT.fullmatch(text):
+        raise _wrong(variable, text, "a whole number from 1 is expected")
+    return int(text or default)
+
+
+def _seconds(environment: Mapping[str, str], variable: str, default: float) -> float:
+    text = environment.get(variable, "").strip()
+    if text and not _SECONDS.fullmatch(text):
+        raise _wrong(variable, text, "a number of seconds is expected, such as 60 or 2.5")
+    return float(text or default)
+
+
+def _wrong(variable: str, text: str, expected: str) -> Final:
+    return Final(Code.BAD_SETTING, f"{variable} is {text!r}; {expected}.", hint="Correct it or unset it.")

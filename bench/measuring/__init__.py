@@ -1,0 +1,1 @@
+"""What both benchmarks share: the people in their files, measured processes, musts, tables and charts."""

@@ -1,0 +1,295 @@
+"""A batch to the target, exactly once: its effect, its outcomes and its mark are one transaction.
+
+The shortest way is tried first, and each refusal leads to a more careful one, in a transaction of its own:
+
+straight   COPY into the target
+staged     COPY into a temporary table, match, then set statements
+checked    the same, after the target's constraints were asked which rows they would refuse
+isolated   the same, in halves until the guilty rows stand alone
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import msgspec
+import polars as pl
+import psycopg
+from psycopg import Connection
+from psycopg.sql import Identifier
+
+from rowcall.engine.judge import OUTCOMES, Judged, judge
+from rowcall.engine.refusals import is_refusal, issue_of, issue_of_violation
+from rowcall.engine.rowkeys import row_keys
+from rowcall.engine.work import Work
+from rowcall.errors import Retryable
+from rowcall.model import Code, Issue, Status
+from rowcall.store import staging
+from rowcall.store.copying import cells_text, copy_in, copy_out, json_text, text_columns
+from rowcall.store.rows import RowBatch, claim, count_outcomes, finish, outcomes_select, split
+
+_OUTCOME = Identifier("rowcall", "outcome")
+
+
+class Route(IntEnum):
+    """How careful to be."""
+
+    STRAIGHT = 0
+    STAGED = 1
+    CHECKED = 2
+    ISOLATED = 3
+
+
+@dataclass(slots=True)
+class Hopes:
+    """Which route to try first: the shortest, unless it failed lately. Says nothing about what comes out."""
+
+    route: Route
+    careful: Route = Route.STRAIGHT
+    """What the last refused batch needed."""
+    waits: int = 0
+    """Batches until the shortest way is tried again."""
+    patience: int = 1
+
+    def first(self) -> Route:
+        if self.waits:
+            self.waits -= 1
+            return max(self.route, self.careful)
+        return self.route
+
+    def learn(self, tried: Route, needed: Route) -> None:
+        if needed > tried:
+            self.careful, self.waits = needed, self.patience
+            self.patience = min(64, self.patience * 2)
+        elif tried == self.route:
+            self.patience = 1
+
+
+def shortest_route(connection: Connection[Any], work: Work) -> Route:
+    """The route to begin with. An update of a table that has rows will hardly go straight."""
+    if work.importer.once or work.layout.version or not work.layout.columns:
+        return Route.STAGED
+    if work.layout.on_match == "update" and staging.has_rows(connection, work.target):
+        return Route.STAGED
+    return Route.STRAIGHT
+
+
+def commit_next(connection: Connection[Any], work: Work, hopes: Hopes) -> RowBatch | None:
+    """Claim the next batch and commit it; None when none is waiting."""
+    tried = route = hopes.first()
+    number: int | None = None
+    while True:
+        claimed: list[RowBatch] = []
+        try:
+            batch = _attempt(connection, work, number, route, claimed)
+        except psycopg.errors.QueryCanceled:
+            if not claimed or len(claimed[0]) == 1:
+                raise
+            split(connection, work.job.id, claimed[0])  # too much for the time a statement is given
+            return claimed[0]
+        except psycopg.Error as error:
+            if not is_refusal(error) or route is Route.ISOLATED:
+                raise
+            route, number = Route(route + 1), claimed[0].number
+            continue
+        hopes.learn(tried, route)
+        return batch
+
+
+def _attempt(
+    connection: Connection[Any], work: Work, number: int | None, route: Route, claimed: list[RowBatch]
+) -> RowBatch | None:
+    """One transaction. In a dry run it is undone, and its outcomes alone are written by another."""
+    outcomes = _NOTHING
+    with connection.transaction(force_rollback=work.dry):
+        batch = claim(connection, work.job.id, number)
+        if batch is None:
+            return None
+        claimed.append(batch)
+        connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        apply(connection, work, judge(connection, work, batch), route)
+        counts = count_outcomes(connection, work.job.id, batch)
+        finish(connection, work.job.id, batch, counts)
+        if work.dry:
+            outcomes = copy_out(connection, outcomes_select(work.job.id, batch), _PLANNED)
+    if work.dry:
+        _keep_plan(connection, work, batch, outcomes, counts)
+    return batch
+
+
+_PLANNED = [*OUTCOMES.items(), ("before", pl.String)]
+_NOTHING = pl.DataFrame(schema=dict(_PLANNED))
+
+
+def _keep_plan(
+    connection: Connection[Any], work: Work, batch: RowBatch, outcomes: pl.DataFrame, counts: dict[Status, int]
+) -> None:
+    with connection.transaction():
+        if claim(connection, work.job.id, batch.number):
+            _add_outcomes(connection, work, outcomes)
+            finish(connection, work.job.id, batch, counts)
+
+
+def apply(connection: Connection[Any], work: Work, judged: Judged, route: Route) -> None:
+    """Write a judged batch to the target, with an outcome for each row."""
+    _add_outcomes(connection, work, judged.settled)
+    if not judged.good.height:
+        return
+    if route is Route.STRAIGHT:
+        _straight(connection, work, judged.good)
+    else:
+        _staged(connection, work, judged.good, route)
+
+
+def _add_outcomes(connection: Connection[Any], work: Work, outcomes: pl.DataFrame) -> None:
+    if outcomes.height:
+        copy_in(connection, _OUTCOME, outcomes.select(pl.lit(str(work.job.id)).alias("job_id"), pl.all()))
+
+
+def _columns(work: Work, good: pl.DataFrame) -> pl.DataFrame:
+    """The values under the names of the target's columns, as texts that PostgreSQL reads."""
+    named = good.select(pl.col(name).alias(work.importer.fields[name].column) for name in work.fields)
+    as_json = [
+        name
+        for name, dtype in named.schema.items()
+        if isinstance(dtype, pl.List) and work.target.columns[name].base in ("json", "jsonb")
+    ]
+    return text_columns(named.with_columns(json_text(pl.col(name)) for name in as_json))
+
+
+# ------------------------------------------------------------------------------------------------------ straight
+
+
+def _straight(connection: Connection[Any], work: Work, good: pl.DataFrame) -> None:
+    rows = _filled(connection, work, _columns(work, good))
+    copy_in(connection, work.target.identifier, rows)
+    key = cells_text(rows.select(work.target.primary_key)) if work.target.primary_key else pl.lit(None, pl.String)
+    outcomes = pl.select(
+        good["number"].alias("row_number"), pl.lit(Status.CREATED.value).alias("status"), key.alias("target_key")
+    )
+    _add_outcomes(connection, work, outcomes)
+
+
+def _filled(connection: Connection[Any], work: Work, rows: pl.DataFrame) -> pl.DataFrame:
+    """What the target would fill in by itself, filled in now: COPY can't, for single rows, nor tell the key it made."""
+    for name, column in work.target.columns.items():
+        key = name in work.target.primary_key
+        if column.default is None or not (key or (name in rows.columns and column.not_null)):
+            continue
+        empty = (
+            rows[name].is_null() if name in rows.columns else pl.repeat(True, rows.height, dtype=pl.Boolean, eager=True)
+        )
+        missing = int(empty.sum())
+        if missing:
+            values = staging.default_values(connection, column.default, missing)
+            rows = _with_values(rows, name, empty, values)
+    return rows
+
+
+def _with_values(rows: pl.DataFrame, name: str, empty: pl.Series, values: list[str]) -> pl.DataFrame:
+    if len(values) == rows.height:
+        return rows.with_columns(pl.Series(name, values, dtype=pl.String))
+    whole = rows[name].to_list()
+    for place, value in zip(empty.arg_true(), values, strict=True):
+        whole[place] = value
+    return rows.with_columns(pl.Series(name, whole, dtype=pl.String))
+
+
+# -------------------------------------------------------------------------------------------------------- staged
+
+
+def _staged(connection: Connection[Any], work: Work, good: pl.DataFrame, route: Route) -> None:
+    rows = _columns(work, good).insert_column(0, good["number"].alias("rowcall_number"))
+    if work.importer.once:
+        rows = rows.with_columns(row_keys(work.layout.keys, rows).alias("rowcall_key"))
+    refused = {number: issue_of(error, work, rows) for number, error in staging.load(connection, rows)}
+    staging.match(connection, work.layout)
+    staging.fill(connection, work.layout)
+    taken = staging.take_keys(connection, work.importer.name, work.job.id) if work.importer.once else []
+    if route >= Route.CHECKED:
+        refused |= _violating(connection, work, rows)
+    if route is Route.ISOLATED:
+        refused |= _guilty(connection, work, rows)
+    _write(connection, work)
+    staging.add_outcomes(connection, work.layout, work.job.id)
+    if work.importer.once:
+        staging.give_back_keys(connection, work.job.id, list(refused))
+    _add_outcomes(connection, work, _settled([*_failed(refused), *map(_skipped, taken)]))
+
+
+def _write(connection: Connection[Any], work: Work) -> None:
+    changed = staging.write(connection, work.layout)
+    if changed:
+        raise Retryable(
+            Code.DATABASE_BUSY, f"{changed:,} rows of {work.importer.target} were changed by others meanwhile."
+        )
+
+
+def _violating(connection: Connection[Any], work: Work, rows: pl.DataFrame) -> dict[int, Issue]:
+    """The rows that a constraint would refuse, taken out."""
+    issues: dict[int, Issue] = {}
+    for violation in staging.violations(connection, work.layout):
+        fresh = [number for number in violation.numbers if number not in issues]
+        found = rows.filter(pl.col("rowcall_number").is_in(fresh))
+        for row in found.iter_rows(named=True):
+            issues[row["rowcall_number"]] = issue_of_violation(violation, work, row)
+    staging.remove(connection, list(issues))
+    return issues
+
+
+def _guilty(connection: Connection[Any], work: Work, rows: pl.DataFrame) -> dict[int, Issue]:
+    """Find the rows that can't be written by trying, then take back the trial and take out the guilty."""
+    issues: dict[int, Issue] = {}
+    with connection.transaction(force_rollback=True):
+        _try_halves(connection, staging.staged_numbers(connection), work, _noting(issues, work, rows))
+    staging.remove(connection, list(issues))
+    return issues
+
+
+def _noting(issues: dict[int, Issue], work: Work, rows: pl.DataFrame) -> Callable[[int, psycopg.Error], None]:
+    def note(number: int, error: psycopg.Error) -> None:
+        issues[number] = issue_of(error, work, rows.filter(pl.col("rowcall_number") == number))
+
+    return note
+
+
+def _try_halves(
+    connection: Connection[Any], numbers: list[int], work: Work, note: Callable[[int, psycopg.Error], None]
+) -> None:
+    if not numbers:
+        return
+    try:
+        with connection.transaction():
+            staging.write(connection, work.layout, numbers)
+    except psycopg.Error as error:
+        if not is_refusal(error):
+            raise
+        if len(numbers) == 1:
+            note(numbers[0], error)
+            return
+        middle = len(numbers) // 2
+        _try_halves(connection, numbers[:middle], work, note)
+        _try_halves(connection, numbers[middle:], work, note)
+
+
+def _failed(refused: dict[int, Issue]) -> list[dict[str, Any]]:
+    return [
+        {"row_number": number, "status": Status.FAILED.value, "issues": _json(issue)}
+        for number, issue in refused.items()
+    ]
+
+
+def _skipped(taken: tuple[int, str, int]) -> dict[str, Any]:
+    number, job, row = taken
+    message = f"Row {row:,} of job {job} was imported with the same key."
+    issue = Issue(Code.ALREADY_IMPORTED, message, metadata={"job": job, "row": row})
+    return {"row_number": number, "status": Status.SKIPPED.value, "issues": _json(issue)}
+
+
+def _settled(outcomes: list[dict[str, Any]]) -> pl.DataFrame:
+    return pl.DataFrame(outcomes, schema=OUTCOMES)
+
+
+def _json(issue: Issue) -> str:
+    return msgspec.json.encode([issue]).decode()

@@ -1,0 +1,69 @@
+"""The end of a job: only when every row has its outcome, by query."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from rowcall.errors import Final
+from rowcall.importer import Importer
+from rowcall.model import Code, State
+from rowcall.store.jobs import Job, move
+from rowcall.store.queries import query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Balance:
+    """A job's rows, outcomes and batches, each counted for itself."""
+
+    row_count: int | None
+    rows: int
+    done: int
+    outcomes: int
+    created: int
+    updated: int
+    unchanged: int
+    skipped: int
+    failed: int
+
+    @property
+    def holds(self) -> bool:
+        parts = self.created + self.updated + self.unchanged + self.skipped + self.failed
+        return self.row_count == self.rows == self.done == self.outcomes == parts
+
+
+def balance_of(connection: Connection[Any], job: Job) -> Balance:
+    """The counts of a job, asked of the database."""
+    found = connection.cursor(row_factory=class_row(Balance)).execute(query("balance"), {"id": job.id}).fetchone()
+    if found is None:
+        raise Final(Code.JOB_NOT_FOUND, f"There is no job {job.number}.")
+    return found
+
+
+def finish_job(connection: Connection[Any], job: Job, importer: type[Importer]) -> Job:
+    """The job in its next state, when all of its batches are done. Called in a transaction."""
+    balance = balance_of(connection, job)
+    if not balance.holds:
+        raise Final(
+            Code.OUT_OF_BALANCE,
+            f"Job {job.number} does not add up: {balance}.",
+            hint=f"Look at it with `rowcall doctor --verify {job.number}`.",
+        )
+    if job.state is State.PROCESSING:
+        importer().after(connection, job)
+        return move(connection, job, State.COMPLETED_WITH_ERRORS if balance.failed else State.COMPLETED)
+    if importer.atomic and balance.failed:
+        connection.execute(query("not_applied"), {"id": job.id})
+        connection.execute(query("recount_batches"), {"id": job.id})
+        return move(connection, job, State.INVALID)
+    if job.config.dry_run or importer.flow.preview:
+        return move(connection, job, State.VALIDATED)
+    return start_processing(connection, job, importer)
+
+
+def start_processing(connection: Connection[Any], job: Job, importer: type[Importer]) -> Job:
+    """The job in PROCESSING, its plan forgotten. Called in a transaction."""
+    connection.execute(query("forget_plan"), {"id": job.id})
+    importer().before(connection, job)
+    return move(connection, job, State.PROCESSING)

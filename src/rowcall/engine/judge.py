@@ -1,0 +1,118 @@
+"""The rows of a batch, judged: those that can go to the target, and an outcome for those that can't."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import polars as pl
+from psycopg import Connection
+
+from rowcall.engine.resolve import ISSUES, resolve
+from rowcall.engine.verify import verify
+from rowcall.engine.work import Work
+from rowcall.model import Code, Status
+from rowcall.store.queries import query
+from rowcall.store.rows import RowBatch, read_rows
+
+OUTCOMES = {"row_number": pl.Int64, "status": pl.String, "target_key": pl.String, "issues": pl.String}
+_NO_OUTCOMES = pl.DataFrame(schema=OUTCOMES)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a batch comes to before the target is asked."""
+
+    good: pl.DataFrame
+    """`number` and a typed column per field."""
+    settled: pl.DataFrame
+    """Outcomes of the rows that go no further: row_number, status, target_key, issues (as JSON)."""
+
+
+def judge(connection: Connection[Any], work: Work, batch: RowBatch) -> Judged:
+    """Read a batch's rows, look up, verify, and drop those that lose against another row of the file."""
+    rows = read_rows(connection, work.job.id, dict(work.positions), first=batch.first_row, last=batch.last_row)
+    return judge_rows(connection, work, rows, duplicates(connection, work, batch))
+
+
+def judge_rows(connection: Connection[Any], work: Work, rows: pl.DataFrame, lost: pl.DataFrame) -> Judged:
+    """Judge rows as `read_rows` gives them; `lost` are outcomes of rows that another row of the file beats."""
+    broken, unusable = _problems(work, rows)
+    texts = rows.drop("problems").with_columns(
+        pl.lit(text).alias(name) for name, text in work.job.config.constants.items()
+    )
+    if broken.height:
+        texts = texts.filter(~pl.col("number").is_in(broken["row_number"]))
+    texts, unresolved = resolve(connection, dict(work.lookups), texts)
+    verified = verify(
+        work.importer,
+        texts,
+        readings=work.readings,
+        limits=work.limits,
+        unresolved=unresolved if unresolved.height else None,
+    )
+    good, issues = verified.frame, verified.issues
+    if unusable.height:
+        good = good.filter(~pl.col("number").is_in(unusable["number"]))
+        issues = pl.concat([unusable, issues])
+    failed = failures(issues)
+    if lost.height:
+        lost = lost.filter(pl.col("row_number").is_in(good["number"]))
+        good = good.filter(~pl.col("number").is_in(lost["row_number"]))
+    return Judged(good, pl.concat([broken, failed, lost]))
+
+
+def failures(issues: pl.DataFrame) -> pl.DataFrame:
+    """One failed outcome per row, with all of its issues."""
+    if not issues.height:
+        return _NO_OUTCOMES
+    each = pl.struct("code", "field", "value", "message").struct.json_encode().alias("issue")
+    return (
+        issues.select("number", each)
+        .group_by("number", maintain_order=True)
+        .agg(pl.col("issue").str.join(","))
+        .select(
+            pl.col("number").alias("row_number"),
+            pl.lit(Status.FAILED.value).alias("status"),
+            pl.lit(None, pl.String).alias("target_key"),
+            pl.concat_str(pl.lit("["), "issue", pl.lit("]")).alias("issues"),
+        )
+    )
+
+
+def _problems(work: Work, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """What the reader said: outcomes of records that could not be read, issues of cells that hold no usable value."""
+    broken: list[dict[str, Any]] = []
+    cells: list[dict[str, Any]] = []
+    fields = {position: name for name, position in work.positions.items()}
+    for number, text in rows.filter(pl.col("problems").is_not_null()).select("number", "problems").iter_rows():
+        said = msgspec.json.decode(text)
+        if record := said.get("record"):
+            issue = {"code": record["code"], "field": None, "value": record["raw"][:200], "message": record["message"]}
+            issues = msgspec.json.encode([issue]).decode()
+            broken.append({"row_number": number, "status": Status.FAILED.value, "target_key": None, "issues": issues})
+        for cell in said.get("cells", ()):
+            if name := fields.get(cell["position"]):
+                about = {"code": cell["code"], "value": cell["value"], "message": cell["message"]}
+                cells.append({"number": number, "field": name, **about})
+    return pl.DataFrame(broken, schema=OUTCOMES), pl.DataFrame(cells, schema=ISSUES)
+
+
+def duplicates(connection: Connection[Any], work: Work, batch: RowBatch) -> pl.DataFrame:
+    """Outcomes of the batch's rows that lose against another row of the file."""
+    given = {"id": work.job.id, "first": batch.first_row, "last": batch.last_row}
+    found = connection.execute(query("batch_duplicates"), given).fetchall()
+    return pl.DataFrame([_lost(*row) for row in found], schema=OUTCOMES) if found else _NO_OUTCOMES
+
+
+def _lost(number: int, winner: int, fields: list[str], refused: bool) -> dict[str, Any]:
+    said = "comes later and counts" if winner > number else "came first"
+    what = ", ".join(fields)
+    issue = {
+        "code": Code.DUPLICATE_IN_FILE,
+        "field": what or None,
+        "message": f"Row {winner:,} has the same {what or 'content'} and {said}.",
+        "metadata": {"row": winner},
+    }
+    status = Status.FAILED if refused else Status.SKIPPED
+    issues = msgspec.json.encode([issue]).decode()
+    return {"row_number": number, "status": status.value, "target_key": None, "issues": issues}

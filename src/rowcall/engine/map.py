@@ -1,0 +1,261 @@
+"""Columns of the file to fields of the importer, by exact name and alias; and how each column's texts are read."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any, Literal
+
+from psycopg import Connection
+
+from rowcall.errors import Final
+from rowcall.formats import Column, Reading
+from rowcall.formats.columns import fold
+from rowcall.importer import Date, DateTime, Decimal, Field, Importer, Integer
+from rowcall.importer.fields import ColumnReading
+from rowcall.model import Code
+from rowcall.store.jobs import Job, JobConfig
+from rowcall.store.mappings import ColumnMapping, Counted, columns_of, count_evidence, set_reading
+
+_SAMPLE_ROWS = 10_000
+_SAMPLES = 3
+_WORDS = re.compile(r"[\W_]+")
+_EXACT_FORMATS = frozenset({"json", "ndjson", "parquet", "arrow", "xlsx", "xls", "xlsb", "ods"})
+"""Formats that have numbers of their own, written with a point when they become text."""
+
+
+def map_columns(
+    importer: type[Importer], reading: Reading, config: JobConfig, *, needed: frozenset[str]
+) -> list[ColumnMapping]:
+    """Each column with its field. `needed` are fields that the target can't do without.
+
+    Raises when a required field gets no column, when two columns claim a field, or when `--map` names what isn't there.
+    """
+    chosen = _overrides(importer, reading.columns, config.mapping)
+    samples = _samples(reading)
+    for place, field_name in _matches(importer, reading.columns, chosen).items():
+        chosen[place] = field_name
+    _require(importer, reading.columns, chosen, config, needed)
+    return [
+        _mapping(column, samples[place], chosen.get(place), by_hand=_named(column, config.mapping))
+        for place, column in enumerate(reading.columns)
+    ]
+
+
+def _mapping(column: Column, samples: list[str | None], field_name: str | None, *, by_hand: bool) -> ColumnMapping:
+    status = "USER_CONFIRMED" if by_hand else "AUTO_MATCHED" if field_name else "IGNORED"
+    reason = "as asked" if by_hand else "the header is its name or alias" if field_name else "no field of that name"
+    return ColumnMapping(
+        position=column.index,
+        header=column.name,
+        samples=samples,
+        target_field=field_name or None,
+        status=status,
+        reason=reason,
+    )
+
+
+def _samples(reading: Reading) -> list[list[str | None]]:
+    """The first three values of each column; of a column without any, none."""
+    first = next((batch.frame.head(_SAMPLES) for batch in reading if batch.frame.height), None)
+    values = [
+        [] if first is None or place >= first.width else first.to_series(place).to_list() for place in _places(reading)
+    ]
+    return [column if any(column) else [] for column in values]
+
+
+def _places(reading: Reading) -> range:
+    return range(len(reading.columns))
+
+
+# ------------------------------------------------------------------------------------------------------ which is which
+
+
+def normal(header: str) -> str:
+    """A header as compared: `Created At`, `created_at` and `CREATED-AT` are one."""
+    return _WORDS.sub("", fold(header))
+
+
+def _named(column: Column, mapping: Mapping[str, str]) -> bool:
+    return any(_is_header(header, column) for header in mapping)
+
+
+def _is_header(header: str, column: Column) -> bool:
+    return header in (column.header, column.name) or normal(header) == normal(column.name) != ""
+
+
+def _overrides(importer: type[Importer], columns: Sequence[Column], mapping: Mapping[str, str]) -> dict[int, str]:
+    """What `--map` says: header to field, or to nothing for a column that is to be left out."""
+    chosen: dict[int, str] = {}
+    for header, field_name in mapping.items():
+        places = [place for place, column in enumerate(columns) if _is_header(header, column)]
+        exact = [place for place in places if columns[place].header == header] or places
+        if not exact:
+            names = [column.name for column in columns]
+            raise Final(Code.BAD_MAPPING, f"The file has no column {header!r}.", hint=_meant(header, names, "It has"))
+        if field_name and field_name not in importer.fields:
+            hint = _meant(field_name, list(importer.fields), "It has")
+            raise Final(Code.BAD_MAPPING, f"Importer {importer.name} has no field {field_name!r}.", hint=hint)
+        chosen[exact[0]] = field_name
+    _refuse_rivals(columns, chosen)
+    return chosen
+
+
+def _refuse_rivals(columns: Sequence[Column], chosen: Mapping[int, str]) -> None:
+    for field_name in {name for name in chosen.values() if name}:
+        rivals = [columns[place].name for place, name in chosen.items() if name == field_name]
+        if len(rivals) > 1:
+            raise Final(
+                Code.BAD_MAPPING,
+                f"Columns {', '.join(map(repr, rivals))} would all go to field {field_name!r}; one can.",
+                hint=f"Choose with --map '{rivals[0]}={field_name}', and leave others out with --map '{rivals[1]}='.",
+            )
+
+
+def _matches(importer: type[Importer], columns: Sequence[Column], chosen: Mapping[int, str]) -> dict[int, str]:
+    """Fields by name, then by alias, for the columns and fields that are left."""
+    free = {place: column for place, column in enumerate(columns) if place not in chosen}
+    taken = set(chosen.values())
+    matched: dict[int, str] = {}
+    for field_name, declared in importer.fields.items():
+        if field_name in taken:
+            continue
+        exact = [place for place, column in free.items() if column.header == field_name]
+        named = [place for place, column in free.items() if normal(column.name) == normal(field_name)]
+        alias = {normal(alias) for alias in declared.aliases}
+        others = [place for place, column in free.items() if normal(column.name) in alias]
+        for place in exact or named or others:
+            matched[place] = field_name
+    _refuse_rivals(columns, matched)
+    return matched
+
+
+def _require(
+    importer: type[Importer],
+    columns: Sequence[Column],
+    chosen: Mapping[int, str],
+    config: JobConfig,
+    needed: frozenset[str],
+) -> None:
+    given = {*chosen.values(), *config.constants}
+    missing = [
+        name
+        for name, declared in importer.fields.items()
+        if name not in given and declared.default is None and (declared.required or name in needed)
+    ]
+    if missing:
+        left = [column.name for place, column in enumerate(columns) if not chosen.get(place)]
+        raise _missing(importer, missing, left)
+    if not any(name for name in chosen.values()):
+        names = ", ".join(importer.fields)
+        raise Final(
+            Code.MISSING_COLUMNS,
+            f"No column of the file belongs to a field of {importer.name}.",
+            hint=f"Its fields are {names}. Map columns with --map 'Header=field'.",
+        )
+
+
+def _missing(importer: type[Importer], missing: Sequence[str], left: Sequence[str]) -> Final:
+    near = [_near_miss(name, importer.fields[name], left) for name in missing]
+    guesses = [f"--map '{header}={name}'" for name, header in zip(missing, near, strict=True) if header]
+    listed = ", ".join(
+        f"{name} (is it {header!r}?)" if header else name for name, header in zip(missing, near, strict=True)
+    )
+    unused = f"Columns not used: {', '.join(left)}." if left else "Every column of the file is used."
+    hint = (
+        f"Try {' '.join(guesses)}."
+        if guesses
+        else "Map one with --map 'Header=field', or give a value for all rows with --set field=value."
+    )
+    return Final(
+        Code.MISSING_COLUMNS, f"Required by {importer.name} and not in the file: {listed}. {unused}", hint=hint
+    )
+
+
+def _near_miss(name: str, declared: Field, left: Sequence[str]) -> str | None:
+    by_normal = {normal(header): header for header in left}
+    for word in (name, *declared.aliases):
+        near = get_close_matches(normal(word), list(by_normal), 1, 0.7)
+        if near:
+            return by_normal[near[0]]
+    return None
+
+
+def _meant(word: str, words: Sequence[str], otherwise: str) -> str:
+    near = get_close_matches(word, words, 1)
+    return f"Did you mean {near[0]!r}?" if near else f"{otherwise} {', '.join(words)}."
+
+
+# --------------------------------------------------------------------------------------------------- how it is read
+
+
+def decide_readings(connection: Connection[Any], job: Job, importer: type[Importer], kind: str) -> None:
+    """For each column of dates or numbers: which order, which decimal mark. Asked of the values, never of one cell.
+
+    A sample decides where it can, else all rows. What stays open is a question for a person.
+    """
+    for column in columns_of(connection, job.id):
+        declared = importer.fields.get(column.target_field or "")
+        if isinstance(declared, Date | DateTime):
+            order = _date_order(connection, job, column)
+            set_reading(connection, job.id, replace(column, date_order=order))
+        elif isinstance(declared, Decimal | Integer):
+            mark = _decimal_mark(connection, job, column, declared, exact=kind in _EXACT_FORMATS)
+            set_reading(connection, job.id, replace(column, decimal_mark=mark))
+
+
+def _counted(
+    connection: Connection[Any], job: Job, column: ColumnMapping, what: Literal["date_evidence", "number_evidence"]
+) -> Counted:
+    counted = count_evidence(connection, job.id, what, column.position, _SAMPLE_ROWS)
+    rows = job.row_count or 0
+    if counted.first or counted.second or rows <= _SAMPLE_ROWS:
+        return counted
+    return count_evidence(connection, job.id, what, column.position, rows)
+
+
+def _date_order(connection: Connection[Any], job: Job, column: ColumnMapping) -> Literal["dmy", "mdy", "ymd"]:
+    counted = _counted(connection, job, column, "date_evidence")
+    if not counted.first and not counted.second and not counted.open:
+        return job.config.read.date_order or "ymd"
+    if counted.first != counted.second:
+        return "dmy" if counted.first > counted.second else "mdy"
+    if job.config.read.date_order:
+        return job.config.read.date_order
+    raise Final(
+        Code.AMBIGUOUS_DATES,
+        f"Column {column.header!r} has dates such as {counted.example!r} that can be read with the day "
+        "or the month first, and no value tells which.",
+        hint="Say which with --date-order dmy or --date-order mdy.",
+    )
+
+
+def _decimal_mark(
+    connection: Connection[Any], job: Job, column: ColumnMapping, declared: Field, *, exact: bool
+) -> Literal[".", ","]:
+    counted = _counted(connection, job, column, "number_evidence")
+    if counted.first != counted.second:
+        return "." if counted.first > counted.second else ","
+    if not counted.open and not counted.first:
+        return job.config.read.decimal or "."
+    if job.config.read.decimal:
+        return job.config.read.decimal
+    if exact:
+        return "."
+    if isinstance(declared, Integer):
+        return "." if "," in (counted.example or "") else ","  # a whole number: what stands in it can only group digits
+    raise Final(
+        Code.AMBIGUOUS_NUMBERS,
+        f"Column {column.header!r} has numbers such as {counted.example!r} whose "
+        f"{(counted.example or '')[-4:-3]!r} can be a decimal mark or group digits, and no value tells which.",
+        hint="Say which with --decimal point or --decimal comma.",
+    )
+
+
+def readings_of(columns: Sequence[ColumnMapping]) -> dict[str, ColumnReading]:
+    """How each mapped column is read."""
+    return {
+        column.target_field: ColumnReading(decimal=column.decimal_mark or ".", date_order=column.date_order or "ymd")
+        for column in columns
+        if column.target_field
+    }

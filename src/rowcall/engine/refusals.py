@@ -1,0 +1,95 @@
+"""What PostgreSQL refuses, as issues that name constraint, field and value."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+import psycopg
+
+from rowcall.engine.work import Work
+from rowcall.model import Code, Issue
+from rowcall.store.staging import Violation
+
+_CODES = {
+    "23505": Code.UNIQUE_VIOLATION,
+    "23P01": Code.UNIQUE_VIOLATION,
+    "23503": Code.FOREIGN_KEY_VIOLATION,
+    "23514": Code.CHECK_VIOLATION,
+    "23502": Code.NOT_NULL_VIOLATION,
+}
+_COPY_COLUMN = re.compile(r"\bcolumn (\w+)")
+_DETAIL_COLUMNS = re.compile(r"^Key \(([^)]*)\)=")
+
+
+def is_refusal(error: psycopg.Error) -> bool:
+    """Whether it is about the rows, not about the connection, the server or our own statement."""
+    state = error.sqlstate or ""
+    return state[:2] in ("22", "23", "44", "P0") or state == "21000"
+
+
+def issue_of(error: psycopg.Error, work: Work, row: pl.DataFrame) -> Issue:
+    """The issue of one row that was refused. `row` has its values under the target's column names."""
+    diagnostic = error.diag
+    state = error.sqlstate or ""
+    code = _CODES.get(state, Code.VALUE_REFUSED if state.startswith("22") else Code.ROW_REFUSED)
+    columns = _columns(work, error)
+    values = row.row(0, named=True) if row.height == 1 else {}
+    detail = f" {diagnostic.message_detail}" if diagnostic.message_detail else ""
+    return Issue(
+        code,
+        f"The database refused it: {_sentence(diagnostic.message_primary or str(error))}{detail}",
+        field=_fields(work, columns),
+        value=_value(values, columns),
+        metadata={"constraint": diagnostic.constraint_name, "sqlstate": state},
+    )
+
+
+def _columns(work: Work, error: psycopg.Error) -> list[str]:
+    diagnostic = error.diag
+    if diagnostic.column_name:
+        return [diagnostic.column_name]
+    name = diagnostic.constraint_name
+    known = (*work.target.unique, *work.target.foreign, *work.target.checks)
+    if columns := next((constraint.columns for constraint in known if name and constraint.name == name), None):
+        return columns
+    if key := _DETAIL_COLUMNS.match(diagnostic.message_detail or ""):
+        return key[1].split(", ")
+    column = _COPY_COLUMN.search(diagnostic.context or "")
+    return [column[1]] if column else []
+
+
+def issue_of_violation(violation: Violation, work: Work, row: Mapping[str, Any]) -> Issue:
+    """The issue of a row that a constraint would refuse."""
+    names = ", ".join(violation.columns)
+    value = _value(row, violation.columns)
+    code, message = {
+        "unique": (Code.UNIQUE_VIOLATION, f"Another row of {work.importer.target} has {names} = {value}."),
+        "foreign": (Code.FOREIGN_KEY_VIOLATION, f"{violation.table} has no row for {names} = {value}."),
+        "check": (Code.CHECK_VIOLATION, f"{names} = {value} does not hold {violation.constraint}."),
+    }[violation.kind]
+    return Issue(
+        code,
+        message,
+        field=_fields(work, violation.columns),
+        value=value,
+        metadata={"constraint": violation.constraint},
+    )
+
+
+def _fields(work: Work, columns: list[str]) -> str | None:
+    fields = {field.column: name for name, field in work.importer.fields.items()}
+    return ", ".join(fields.get(column, column) for column in columns) or None
+
+
+def _value(row: Mapping[str, Any], columns: list[str]) -> str | None:
+    values = [row.get(column) for column in columns]
+    return (
+        ", ".join("null" if value is None else str(value) for value in values)[:200]
+        if any(c in row for c in columns)
+        else None
+    )
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else text + "."

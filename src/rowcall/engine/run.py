@@ -1,0 +1,243 @@
+"""Takes a job from its file to its last outcome. Safe to call again at any time, after anything."""
+
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+from psycopg import Connection
+
+from rowcall.config import Settings
+from rowcall.engine.commit import Hopes, commit_next, shortest_route
+from rowcall.engine.duplicates import decide_duplicates
+from rowcall.engine.finish import balance_of, finish_job, start_processing
+from rowcall.engine.ingest import ingest, open_file
+from rowcall.engine.map import decide_readings, map_columns
+from rowcall.engine.pace import Pace
+from rowcall.engine.work import Work, checked_target, limits_of, prepare_work
+from rowcall.errors import Final, Retryable, RowcallError
+from rowcall.importer import Importer
+from rowcall.model import Code, State
+from rowcall.store import jobs, staging
+from rowcall.store.db import Database, translated
+from rowcall.store.jobs import Job
+from rowcall.store.mappings import add_columns, columns_of
+from rowcall.store.queries import query
+from rowcall.store.rows import pending_batches
+
+_MOST_FAILURES = 20
+"""In a row, of one batch, before the work is given up; the job can be resumed."""
+
+
+@dataclass(slots=True)
+class Run:
+    """One process working on one job: what it needs, and where to tell how it goes."""
+
+    database: Database
+    importer: type[Importer]
+    settings: Settings
+    tell: Callable[["Progress"], None] = lambda _: None
+    stop: threading.Event = field(default_factory=threading.Event)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a job is: `phase` is reading, checking or writing; `done` of `total` rows, or bytes while reading."""
+
+    phase: str
+    rows: int
+    done: int
+    total: int
+    failed: int = 0
+
+
+def advance(run: Run, control: Connection[Any], job: Job) -> Job:
+    """Take the job on until it ends or waits for a person. `control` holds the job's lock."""
+    steps = {
+        State.UPLOADED: _bring_in,
+        State.COLUMN_MAPPING: _begin,
+        State.VALIDATING: _process,
+        State.PROCESSING: _process,
+    }
+    while step := steps.get(job.state):
+        if run.stop.is_set():
+            raise _interrupted(job)
+        job = step(run, control, job)
+    return job
+
+
+def _interrupted(job: Job) -> RowcallError:
+    return Retryable(
+        Code.INTERRUPTED,
+        f"Job {job.number} was interrupted; what is done stays done.",
+        hint=f"Finish it with: rowcall resume {job.number}",
+    )
+
+
+# --------------------------------------------------------------------------------------------------- from file to rows
+
+
+def _bring_in(run: Run, control: Connection[Any], job: Job) -> Job:
+    """UPLOADED: map the columns, then bring all rows into the database."""
+    target = checked_target(control, run.importer)
+    needed = frozenset(name for name, limits in limits_of(run.importer, target).items() if limits.required)
+
+    def tell(rows: int, done: int, total: int) -> None:
+        run.tell(Progress(phase="reading", rows=rows, done=done, total=total))
+        if run.stop.is_set():
+            raise _interrupted(job)
+
+    with open_file(job) as reading:
+        reading.settle()
+        if not columns_of(control, job.id):
+            columns = map_columns(run.importer, reading, job.config, needed=needed)
+            with control.transaction():
+                add_columns(control, job.id, columns)
+        pace = Pace(run.settings.batch_rows_min, run.settings.batch_rows_max)
+        ingest(control, job, reading, pace, tell)
+        kind = reading.detected.format.value
+    job = jobs.get_job(control, str(job.id))
+    decide_readings(control, job, run.importer, kind)
+    return jobs.move(control, job, State.COLUMN_MAPPING)
+
+
+def _begin(run: Run, control: Connection[Any], job: Job) -> Job:
+    """COLUMN_MAPPING: settle what doesn't depend on the target, then start."""
+    work = prepare_work(control, job, run.importer, dry=True)
+    run.tell(Progress(phase="checking", rows=job.row_count or 0, done=0, total=job.row_count or 0))
+    decide_duplicates(run.database, control, work, workers=run.settings.workers)
+    with control.transaction():
+        if job.config.dry_run or run.importer.flow.preview or run.importer.atomic:
+            return jobs.move(control, job, State.VALIDATING)
+        return start_processing(control, job, run.importer)
+
+
+# ----------------------------------------------------------------------------------------------- from rows to outcomes
+
+
+def _process(run: Run, control: Connection[Any], job: Job) -> Job:
+    """VALIDATING or PROCESSING: commit the batches that wait, then end the job."""
+    work = prepare_work(control, job, run.importer, dry=job.state is State.VALIDATING)
+    if job.state is State.PROCESSING and run.importer.atomic:
+        return _all_or_nothing(run, control, work)
+    while pending_batches(control, job.id):
+        _work_off(run, control, work)
+        if run.stop.is_set():
+            raise _interrupted(job)
+    with control.transaction():
+        return finish_job(control, job, run.importer)
+
+
+def _work_off(run: Run, control: Connection[Any], work: Work) -> None:
+    """Have workers commit batches until none waits, telling how it goes."""
+    troubles: list[BaseException] = []
+    route = shortest_route(control, work)
+
+    def labour() -> None:
+        try:
+            _worker(run, work, Hopes(route))
+        except BaseException as error:
+            troubles.append(error)
+            run.stop.set()
+
+    threads = [threading.Thread(target=labour, name=f"worker-{n}") for n in range(run.settings.workers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        while thread.is_alive():
+            thread.join(0.25)
+            _tell_counts(run, control, work.job)
+    if troubles:
+        raise troubles[0]
+
+
+def _tell_counts(run: Run, control: Connection[Any], job: Job) -> None:
+    counts = jobs.counts_of(control, job)
+    phase = "checking" if job.state is State.VALIDATING else "writing"
+    total = job.row_count or 0
+    run.tell(Progress(phase=phase, rows=counts.done, done=counts.done, total=total, failed=counts.failed))
+
+
+def _worker(run: Run, work: Work, hopes: Hopes) -> None:
+    """Commit batches until none waits. A lost connection, a deadlock, a batch that was too slow: it is tried again."""
+    failures = 0
+    while not run.stop.is_set():
+        try:
+            with run.database.reconnect("worker") as connection:
+                staging.prepare(connection, work.layout)
+                while not run.stop.is_set():
+                    if commit_next(connection, work, hopes) is None:
+                        return
+                    failures = 0
+        except (psycopg.Error, Retryable) as error:
+            failures += 1
+            trouble = translated(error) if isinstance(error, psycopg.Error) else error
+            if isinstance(trouble, Final) or failures >= _MOST_FAILURES:
+                raise trouble from error
+            run.stop.wait(min(2.0, 0.02 * 2**failures))
+
+
+def _all_or_nothing(run: Run, control: Connection[Any], work: Work) -> Job:
+    """All batches and the end of the job in one transaction. Should a row fail after all, the job is checked again."""
+    staging.prepare(control, work.layout)
+    hopes = Hopes(shortest_route(control, work))
+    with control.transaction():
+        while commit_next(control, work, hopes):
+            if run.stop.is_set():
+                raise _interrupted(work.job)
+        if not balance_of(control, work.job).failed:
+            return finish_job(control, work.job, run.importer)
+        raise psycopg.Rollback
+    with control.transaction():
+        control.execute(query("forget_plan"), {"id": work.job.id})
+        return jobs.move(control, work.job, State.VALIDATING)
+
+
+# ------------------------------------------------------------------------------------------------------- starting
+
+
+@contextmanager
+def held(database: Database, job: Job) -> Generator[Connection[Any]]:
+    """A connection that has the job to itself."""
+    with database.reconnect("runner") as control:
+        if not jobs.lock(control, job.id):
+            raise Retryable(
+                Code.JOB_BUSY,
+                f"Job {job.number} is being worked on by another process.",
+                hint="Wait for it: `rowcall jobs` shows how far it is.",
+            )
+        yield control
+
+
+def run_job(run: Run, job: Job) -> Job:
+    """Work on a job until it ends or waits, through restarts of the database.
+
+    What can't be mended by trying again ends the job in FAILED while it has written nothing; later it stays as it is,
+    with the reason noted, and can be resumed.
+    """
+    failures = 0
+    while True:
+        seen = job
+        try:
+            with held(run.database, job) as control:
+                job = jobs.get_job(control, str(job.id))
+                try:
+                    return advance(run, control, job)
+                except Final as error:
+                    return _fail(control, jobs.get_job(control, str(job.id)), error)
+        except psycopg.Error as error:
+            trouble = translated(error)
+            failures = failures + 1 if seen.state is job.state else 1
+            if isinstance(trouble, Final) or failures >= _MOST_FAILURES or run.stop.is_set():
+                raise trouble from error
+            run.stop.wait(min(2.0, 0.02 * 2**failures))
+
+
+def _fail(control: Connection[Any], job: Job, error: Final) -> Job:
+    if job.state in (State.UPLOADED, State.COLUMN_MAPPING):
+        jobs.move(control, job, State.FAILED, error=error)
+    elif not job.ended:
+        jobs.note_error(control, job, error)
+    raise error

@@ -1,0 +1,38 @@
+"""A file becomes a job."""
+
+from pathlib import PurePath
+from typing import Any, BinaryIO
+
+from psycopg import Connection
+
+from rowcall.config import Settings
+from rowcall.errors import Final
+from rowcall.importer import Importer
+from rowcall.model import Code
+from rowcall.store import files, jobs
+from rowcall.store.jobs import Job, JobConfig
+
+
+def start_job(
+    connection: Connection[Any],
+    settings: Settings,
+    importer: type[Importer],
+    stream: BinaryIO,
+    *,
+    file_name: str,
+    config: JobConfig,
+) -> Job:
+    """Store the file and make a job for it, or find the interrupted job that was to do the same."""
+    for name in config.constants:
+        if name not in importer.fields:
+            listed = ", ".join(importer.fields)
+            raise Final(
+                Code.BAD_MAPPING, f"Importer {importer.name} has no field {name!r} to set.", hint=f"It has {listed}."
+            )
+    stored = files.keep(settings.data_dir / "files", stream)
+    job = jobs.take_interrupted(connection, importer.name, stored.sha256, config)
+    if job is None:
+        job = jobs.create_job(connection, importer.name, stored, file_name=PurePath(file_name).name, config=config)
+    else:
+        jobs.unlock(connection, job.id)
+    return job

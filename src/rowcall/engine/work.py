@@ -1,0 +1,157 @@
+"""What a job's rows go through: importer, target, columns and readings, put together once for all batches."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from psycopg import Connection
+
+from rowcall.engine.map import readings_of
+from rowcall.errors import Final
+from rowcall.importer import Fail, Importer, Lookup, Skip, Update, Version
+from rowcall.importer.fields import ColumnLimits, ColumnReading
+from rowcall.model import Code, Mode
+from rowcall.store.jobs import Job
+from rowcall.store.mappings import columns_of
+from rowcall.store.staging import Layout, OnMatch
+from rowcall.store.targets import Target, TargetColumn, describe
+
+_INTEGERS = {"int2": 2**15, "int4": 2**31, "int8": 2**63}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """A job with all that its batches need."""
+
+    job: Job
+    importer: type[Importer]
+    target: Target
+    layout: Layout
+    positions: Mapping[str, int]
+    """Field to the position of its column in the file."""
+    readings: Mapping[str, ColumnReading]
+    limits: Mapping[str, ColumnLimits]
+    lookups: Mapping[str, Lookup]
+    dry: bool
+    """Nothing stays but the outcomes."""
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields that rows bring: from a column, from a constant, or by default."""
+        return tuple(
+            name
+            for name, field in self.importer.fields.items()
+            if name in self.positions or name in self.job.config.constants or field.default is not None
+        )
+
+
+def prepare_work(connection: Connection[Any], job: Job, importer: type[Importer], *, dry: bool) -> Work:
+    """Put a job's work together from what is stored about it."""
+    target = checked_target(connection, importer)
+    columns = columns_of(connection, job.id)
+    positions = {column.target_field: column.position for column in columns if column.target_field}
+    given = {*positions, *job.config.constants}
+    brought = [name for name, field in importer.fields.items() if name in given or field.default is not None]
+    return Work(
+        job=job,
+        importer=importer,
+        target=target,
+        layout=_layout(importer, target, brought, given, job.config.mode),
+        positions=positions,
+        readings=readings_of(columns),
+        limits=limits_of(importer, target),
+        lookups={name: field for name, field in importer.fields.items() if isinstance(field, Lookup) and name in given},
+        dry=dry,
+    )
+
+
+def _layout(importer: type[Importer], target: Target, brought: list[str], given: set[str], mode: Mode | None) -> Layout:
+    how = importer.on_match
+    on_match: OnMatch = "skip"
+    if mode is Mode.INSERT:
+        on_match = "skip" if isinstance(how, Skip) else "fail"
+    elif isinstance(how, Version):
+        on_match = "version"
+    elif mode is Mode.UPSERT or isinstance(how, Update):
+        on_match = "update"
+    elif isinstance(how, Fail):
+        on_match = "fail"
+    keys = [key for key in importer.keys if set(key) <= given]
+    return Layout(
+        target=target,
+        columns=tuple(importer.fields[name].column for name in brought),
+        given=frozenset(importer.fields[name].column for name in given),
+        keys=tuple(tuple(importer.fields[name].column for name in key) for key in keys),
+        on_match=on_match,
+        version=how.column if isinstance(how, Version) and on_match == "version" else None,
+        keyed=importer.once,
+    )
+
+
+# ------------------------------------------------------------------------------------------------------ the target
+
+
+def checked_target(connection: Connection[Any], importer: type[Importer]) -> Target:
+    """The importer's table, which must have what the importer counts on."""
+    target = describe(connection, importer.target)
+    for field in importer.fields.values():
+        _require_column(importer, target, field.column)
+    for column in target.columns.values():
+        _require_field(importer, column)
+    for key in importer.keys:
+        _require_unique(importer, target, key)
+    return target
+
+
+def _require_column(importer: type[Importer], target: Target, name: str) -> None:
+    if name in target.columns and not target.columns[name].generated:
+        return
+    near = get_close_matches(name, list(target.columns), 1)
+    hint = f"Did you mean {near[0]!r}?" if near else f"It has {', '.join(target.columns)}."
+    raise Final(
+        Code.BAD_TARGET, f"Table {importer.target} has no column {name!r} for {importer.name} to write.", hint=hint
+    )
+
+
+def _require_field(importer: type[Importer], column: TargetColumn) -> None:
+    written = {field.column for field in importer.fields.values()}
+    version = importer.on_match.column if isinstance(importer.on_match, Version) else None
+    if column.not_null and column.default is None and not column.generated and column.name not in {*written, version}:
+        raise Final(
+            Code.BAD_TARGET,
+            f"Column {column.name!r} of table {importer.target} must have a value, and {importer.name} has no field "
+            "for it.",
+            hint="Add a field, or give the column a default.",
+        )
+
+
+def _require_unique(importer: type[Importer], target: Target, key: tuple[str, ...]) -> None:
+    columns = [importer.fields[name].column for name in key]
+    version = [importer.on_match.column] if isinstance(importer.on_match, Version) else []
+    if not target.is_unique(frozenset([*columns, *version])):
+        listed = ", ".join([*columns, *version])
+        raise Final(
+            Code.BAD_TARGET,
+            f"Importer {importer.name} matches rows by {listed}, which table {importer.target} does not keep "
+            "unique: two imports at once could create a row twice.",
+            hint=f"CREATE UNIQUE INDEX ON {importer.target} ({listed}).",
+        )
+
+
+def limits_of(importer: type[Importer], target: Target) -> dict[str, ColumnLimits]:
+    """What the target's columns demand of the fields that fill them."""
+    return {name: _limits(target.columns[field.column]) for name, field in importer.fields.items()}
+
+
+def _limits(column: TargetColumn) -> ColumnLimits:
+    most = _INTEGERS.get(column.base)
+    return ColumnLimits(
+        required=column.not_null and column.default is None,
+        max_length=column.max_length,
+        minimum=-most if most else None,
+        maximum=most - 1 if most else None,
+        precision=column.precision,
+        scale=column.scale,
+        labels=tuple(column.labels) if column.labels else None,
+    )

@@ -1,0 +1,39 @@
+"""An export into a file or a stream: whole, or not at all."""
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from psycopg import Connection
+
+from rowcall.errors import FileRefused
+from rowcall.export.rows import export_rows
+from rowcall.export.selection import Selection
+from rowcall.formats import WriteFormat, WriteOptions, open_writer
+
+_DEFAULT = WriteOptions()
+
+
+def export_to(
+    connection: Connection[Any],
+    selection: Selection,
+    target: Path | BinaryIO,
+    format: WriteFormat,  # noqa: A002 (the product's word)
+    *,
+    options: WriteOptions = _DEFAULT,
+    progress: Callable[[int], None] = lambda _: None,
+) -> int:
+    """Write the rows of a selection and return how many; `progress` is told the number so far."""
+    typed = format is WriteFormat.PARQUET  # the other formats take text and what it stands for
+    with (
+        open_writer(target, format, selection.write_columns, options) as writer,
+        closing(export_rows(connection, selection, typed=typed)) as rows,
+    ):
+        for frame in rows:
+            for refused in writer.write(frame):
+                place = writer.rows + refused.row + 1
+                hint = "Export CSV, NDJSON or Parquet, or leave the field out."
+                raise FileRefused(refused.code, f"Row {place:,}, {refused.column!r}: {refused.message}", hint=hint)
+            progress(writer.rows)
+    return writer.rows

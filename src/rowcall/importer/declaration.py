@@ -1,0 +1,239 @@
+"""Completes an importer's class from what it declares, or says at once what is wrong with it."""
+
+import datetime as dt
+import re
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
+from zoneinfo import available_timezones
+
+import polars as pl
+from polars.exceptions import ComputeError, PolarsError
+
+from rowcall.errors import Final
+from rowcall.importer.fields import Field, folded
+from rowcall.importer.lookups import Lookup
+from rowcall.importer.matching import Fail, Flow, Skip, Update, Version
+from rowcall.importer.rules import Rule, RuleDeclaration
+from rowcall.model import Code
+
+if TYPE_CHECKING:
+    from rowcall.importer.importer import Importer
+
+_DERIVED = {
+    "fields": "fields",
+    "rules": "@rule",
+    "keys": "key",
+    "description": "a docstring",
+    "abstract": "abstract=True",
+}
+_NUMBER = "number"  # the row's own number stands under this name beside the fields
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_Kind = TypeVar("_Kind")
+Class = type["Importer"]
+
+
+def declare(importer: Class) -> None:
+    """Set what follows from the declaration, or raise BAD_DECLARATION."""
+    if importer.__module__.startswith("rowcall.importer."):
+        return
+    _raise_for(importer, _attribute_mistakes(importer))
+    importer.name = vars(importer).get("name") or _snake_case(importer.__name__)
+    importer.description = (importer.__doc__ or "").strip().partition("\n")[0]
+    _raise_for(importer, _setting_mistakes(importer))
+    importer.fields = MappingProxyType(_fields(importer))
+    _raise_for(importer, _field_mistakes(importer))
+    importer.keys = tuple(key for key in (_names(importer.key), _names(importer.natural_key)) if key)
+    _raise_for(importer, _key_mistakes(importer))
+    importer.rules = tuple(_rule(importer, declared) for declared in _members(importer, RuleDeclaration).values())
+
+
+def _raise_for(importer: Class, mistakes: Iterable[str]) -> None:
+    if told := list(mistakes):
+        raise Final(Code.BAD_DECLARATION, "\n".join(f"{importer.__name__}{mistake}" for mistake in told))
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The sentence that helps with a misspelt name: the nearest known one, or all of them."""
+    choices = sorted(known)
+    if near := get_close_matches(name, choices, n=1):
+        return f"Did you mean {near[0]!r}?"
+    return f"There are {', '.join(choices)}." if choices else "There are none."
+
+
+def _members(importer: Class, kind: type[_Kind]) -> dict[str, _Kind]:
+    """The attributes of this kind, those of base classes first; what a subclass sets anew counts."""
+    found: dict[str, _Kind] = {}
+    for base in reversed(importer.__mro__):
+        for name, value in vars(base).items():
+            if isinstance(value, kind):
+                found[name] = value
+            else:
+                found.pop(name, None)
+    return found
+
+
+def _fields(importer: Class) -> dict[str, Field]:
+    declared = _members(importer, Field).items()
+    return {_field_name(name): field.named(_field_name(name), importer.timezone) for name, field in declared}
+
+
+def _field_name(attribute: str) -> str:
+    return attribute.removesuffix("_")
+
+
+def _names(key: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (key,) if isinstance(key, str) else key
+
+
+def _snake_case(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+# -- attributes of the class
+
+
+def _api(importer: Class) -> set[str]:
+    """The names that Rowcall gives a meaning."""
+    ours = [base for base in importer.__mro__ if base.__module__.startswith("rowcall.importer.")]
+    return {name for base in ours for name in vars(base) if not name.startswith("_")}
+
+
+def _attribute_mistakes(importer: Class) -> Iterator[str]:
+    api = _api(importer)
+    for name, value in vars(importer).items():
+        if isinstance(value, type) and issubclass(value, Field):
+            yield f".{name}: {value.__name__} is a class; write {name} = {value.__name__}()."
+        elif isinstance(value, (Field, RuleDeclaration)) and name in api:
+            yield (
+                f".{name}: an importer's own {name!r} has this name. Write {name}_ instead: "
+                "a field's name is taken without the underscore at the end."
+            )
+        elif isinstance(value, Field) and _field_name(name) == _NUMBER:
+            yield f".{name}: rows have their own number under this name. Call it otherwise, with column={_NUMBER!r}."
+        elif name in _DERIVED and name != "abstract":
+            yield f".{name} can't be set: it follows from the declaration. Use {_DERIVED[name]}."
+        elif not isinstance(value, (Field, RuleDeclaration)) and name not in api and not name.startswith("_"):
+            yield from _misspelling(name, api)
+
+
+def _misspelling(name: str, api: set[str]) -> Iterator[str]:
+    if near := get_close_matches(name, api, n=1, cutoff=0.8):
+        yield f".{name} means nothing to Rowcall. Did you mean {near[0]!r}? If not, call it _{name}."
+
+
+def _setting_mistakes(importer: Class) -> Iterator[str]:
+    if not isinstance(importer.on_match, (Skip, Update, Version, Fail)):  # pyright: ignore[reportUnnecessaryIsInstance] (anything may stand there)
+        yield ".on_match: one of Skip(), Update(), Version() and Fail() is expected."
+    if not isinstance(importer.flow, Flow):  # pyright: ignore[reportUnnecessaryIsInstance] (as above)
+        yield ".flow: a Flow is expected, such as Flow(preview=True)."
+    if not _NAME.fullmatch(importer.name):
+        yield f".name is {importer.name!r}; small letters, digits and underscores are expected."
+    if importer.target and (importer.target.count(".") > 1 or not all(importer.target.split("."))):
+        yield f'.target is {importer.target!r}; "table" or "schema.table" is expected.'
+    for name, key in (("key", importer.key), ("natural_key", importer.natural_key)):
+        if not all(isinstance(part, str) for part in _names(key)):  # pyright: ignore[reportUnnecessaryIsInstance] (as above)
+            yield f'.{name}: the names of fields are expected, such as {name} = "id" or {name} = "year", "serial".'
+    yield from _timezone_mistakes(importer.timezone)
+    if not importer.abstract:
+        yield from _missing(importer)
+
+
+def _timezone_mistakes(timezone: str) -> Iterator[str]:
+    try:
+        pl.select(pl.lit(dt.datetime(2024, 1, 1)).dt.replace_time_zone(timezone))  # noqa: DTZ001 (the zone is what is tried)
+    except ComputeError:
+        near = get_close_matches(timezone, available_timezones(), n=1)
+        meant = f"Did you mean {near[0]!r}?" if near else "A name such as 'Europe/Berlin' is expected."
+        yield f".timezone: there is no {timezone!r}. {meant}"
+
+
+def _missing(importer: Class) -> Iterator[str]:
+    process: Any = getattr(importer, "process", None)
+    if process is None and not importer.target:
+        base = f"class {importer.__name__}(Importer, abstract=True)"
+        yield f' has no target. Write target = "table", or {base} if it is a base of others.'
+    elif process is not None and process.__module__.startswith("rowcall.importer."):
+        yield " has no process method, which says what becomes of the rows."
+
+
+# -- fields and keys
+
+
+def _field_mistakes(importer: Class) -> Iterator[str]:
+    headers: dict[str, str] = {}
+    columns: dict[str, str] = {}
+    for name, field in importer.fields.items():
+        found = list(field.mistakes()) or list(field.default_mistakes())
+        yield from (f".{name}: {mistake}" for mistake in found)
+        if (other := columns.setdefault(field.column, name)) != name:
+            yield f".{name}: the column {field.column!r} is taken by {other!r} already."
+        for header in (name, *field.aliases):
+            if (other := headers.setdefault(folded(header), name)) != name:
+                yield f".{name}: {header!r} is a name of {other!r} too; a file's column could be meant for either."
+        if isinstance(field, Lookup) and field.within is not None and field.within not in importer.fields:
+            meant = did_you_mean(field.within, importer.fields)
+            yield f".{name}: within is {field.within!r}, which is no field. {meant}"
+
+
+def _key_mistakes(importer: Class) -> Iterator[str]:
+    for attribute, key in (("key", importer.key), ("natural_key", importer.natural_key)):
+        for name in _names(key):
+            if name not in importer.fields:
+                yield f".{attribute}: there is no field {name!r}. {did_you_mean(name, importer.fields)}"
+    policy = importer.on_match
+    if isinstance(policy, (Update, Version)) and not importer.keys and not importer.abstract:
+        yield f'.on_match: {type(policy).__name__} needs a key to know a match by. Write key = "...".'
+    if isinstance(policy, Version) and policy.column in {field.column for field in importer.fields.values()}:
+        yield f".on_match: the column {policy.column!r} counts versions and can't be a field's too."
+
+
+# -- rules
+
+
+def _rule(importer: Class, declared: RuleDeclaration) -> Rule:
+    where = f".{declared.name}"
+    if declared.field is not None and declared.field not in importer.fields:
+        meant = did_you_mean(declared.field, importer.fields)
+        _raise_for(importer, [f"{where}: there is no field {declared.field!r}. {meant}"])
+    expression = _expression(importer, declared)
+    _raise_for(importer, (f"{where}{mistake}" for mistake in _expression_mistakes(importer, expression)))
+    reads = tuple(dict.fromkeys(expression.meta.root_names()))
+    return Rule(declared.name, declared.field, declared.code, declared.message, expression, reads)
+
+
+def _expression(importer: Class, declared: RuleDeclaration) -> pl.Expr:
+    where = f"{importer.__name__}.{declared.name}"
+    try:
+        expression: object = declared.condition(importer.__new__(importer))
+    except Exception as error:
+        raise Final(Code.BAD_DECLARATION, f"{where} fails with {type(error).__name__}: {error}") from error
+    if isinstance(expression, pl.Expr):  # pyright: ignore[reportUnnecessaryIsInstance] (a forgotten return gives None)
+        return expression
+    told = f"{where} gives {expression!r}; an expression is expected."
+    raise Final(Code.BAD_DECLARATION, told, hint='Return one such as pl.col("a") <= pl.col("b").')
+
+
+def _expression_mistakes(importer: Class, expression: pl.Expr) -> Iterator[str]:
+    names = expression.meta.root_names()
+    unknown = [name for name in names if name not in importer.fields]
+    if not names:
+        yield " reads no field by its name."
+    yield from (f": there is no field {name!r}. {did_you_mean(name, importer.fields)}" for name in unknown)
+    if names and not unknown:
+        yield from _trial_mistakes(importer, expression)
+
+
+def _trial_mistakes(importer: Class, expression: pl.Expr) -> Iterator[str]:
+    """Tries the rule on two rows without values: what it gives must be true or false, for each row."""
+    blank = {name: pl.Series([None, None], dtype=field.dtype) for name, field in importer.fields.items()}
+    try:
+        given = pl.DataFrame(blank).select(expression).to_series()
+    except PolarsError as error:
+        yield f" doesn't fit its fields: {str(error).partition(chr(10))[0]}"
+        return
+    if given.dtype != pl.Boolean:
+        yield f" gives {given.dtype}, not true or false."
+    elif len(given) != 2:
+        yield " gives one answer for all rows; each row needs its own."

@@ -1,0 +1,36 @@
+"""What an importer says about rows that are already there, and about the steps of its jobs."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Leave the row of the target as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Change the row of the target to what the file says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """Keep the row of the target and add another one, with the next number in `column`."""
+
+    column: str = "version"
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """Report the row as failed."""
+
+
+OnMatch = Skip | Update | Version | Fail
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """At which steps a job waits for a person."""
+
+    preview: bool = False
+    """Show what would happen, and go on when that is confirmed."""

@@ -1,0 +1,198 @@
+"""An importer for a table: its columns, types, keys, foreign keys and check constraints."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from rowcall.importer.fields import folded
+from rowcall.importer.scaffold.checks import Demand, Understood, understand
+from rowcall.importer.scaffold.source import FieldSource, ImporterSource, Value, field_names, source
+from rowcall.store.targets import ForeignKey, Target, TargetColumn, UniqueIndex
+
+_KINDS = {
+    **dict.fromkeys(("text", "varchar", "bpchar", "citext"), "Text"),
+    **dict.fromkeys(("int2", "int4", "int8"), "Integer"),
+    **dict.fromkeys(("numeric", "float4", "float8"), "Decimal"),
+    **dict.fromkeys(("timestamptz", "timestamp"), "DateTime"),
+    **dict.fromkeys(("json", "jsonb"), "Json"),
+    **dict.fromkeys(("_text", "_varchar"), "List"),
+    "bool": "Boolean",
+    "date": "Date",
+    "uuid": "Uuid",
+}
+_TEXTS = ("text", "varchar", "bpchar", "citext")
+_RANGES = {"int2": (-(2**15), 2**15 - 1), "int4": (-(2**31), 2**31 - 1)}
+_OPTIONS = {
+    "Text": ("min_length", "max_length", "pattern"),
+    "Integer": ("min", "max"),
+    "Decimal": ("min", "max"),
+    "Choice": ("choices",),
+}
+
+
+def scaffold_table(target: Target, referenced: Sequence[Target] = ()) -> str:
+    """The source of an importer for the table; `referenced` are the tables that its foreign keys lead to."""
+    columns = [_known(column, target) for column in target.columns.values() if not column.generated]
+    names = field_names([column.name for column in columns])
+    key, natural_key = _keys(target, names)
+    return source(
+        ImporterSource(
+            target=_table(target.schema, target.name),
+            description=f"Rows of {target.name}.",
+            key=key,
+            natural_key=natural_key,
+            fields=tuple(_field(column, names[column.name], referenced) for column in columns),
+            notes=(*_unique_notes(target, key, natural_key), *_foreign_notes(target), *_check_notes(target, columns)),
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A column with all that the table says about it."""
+
+    column: TargetColumn
+    foreign: ForeignKey | None
+    demands: dict[Demand, str]
+    """What check constraints ask of it, each with the constraint's name."""
+
+    @property
+    def name(self) -> str:
+        return self.column.name
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        listed = next((demand.value for demand in self.demands if demand.option == "choices"), None)
+        return tuple(self.column.labels or ()) or (listed if isinstance(listed, tuple) else ())
+
+    @property
+    def kind(self) -> str:
+        return "Lookup" if self.foreign else "Choice" if self.choices else _KINDS.get(self.column.base, "Text")
+
+    @property
+    def said(self) -> dict[Demand, str]:
+        """The demands that the field says."""
+        return {demand: check for demand, check in self.demands.items() if demand.option in _OPTIONS.get(self.kind, ())}
+
+    @property
+    def required(self) -> bool:
+        demanded = self.column.not_null or any(demand.option == "required" for demand in self.demands)
+        return demanded and self.column.default is None
+
+
+def _known(column: TargetColumn, target: Target) -> _Known:
+    demands = {
+        demand: check.name
+        for check in target.checks
+        for demand in understand(check.expression).demands
+        if demand.column == column.name
+    }
+    return _Known(column, next((key for key in target.foreign if key.columns == [column.name]), None), demands)
+
+
+def _field(known: _Known, name: str, referenced: Sequence[Target]) -> FieldSource:
+    column, foreign = known.column, known.foreign
+    options: dict[str, Value] = {
+        **(_lookup(foreign, referenced) if foreign else {}),
+        **_of_type(column, known.kind),
+        **{demand.option: _bound(demand, known.kind) for demand in known.said if demand.option != "choices"},
+        **({"required": True} if known.required else {}),
+        **({"column": column.name} if name != column.name else {}),
+        **({"aliases": [column.name]} if folded(column.name) != folded(name) else {}),
+        **({"help": " ".join(column.comment.split())} if column.comment else {}),
+    }
+    values = (_table(foreign.table_schema, foreign.table_name),) if foreign else known.choices
+    return FieldSource(name=name, kind=known.kind, values=values, options=options, notes=tuple(_field_notes(known)))
+
+
+def _lookup(foreign: ForeignKey, referenced: Sequence[Target]) -> dict[str, Value]:
+    """By the referenced column, and by the one unique text that the referenced table has, if it has one."""
+    to = foreign.table_columns[0]
+    table = next((t for t in referenced if (t.schema, t.name) == (foreign.table_schema, foreign.table_name)), None)
+    words = [name for name in _unique_texts(table) if name != to] if table else []
+    by = (to, *words) if len(words) == 1 else to
+    return {"by": by} if to == "id" else {"by": by, "to": to}
+
+
+def _unique_texts(table: Target) -> list[str]:
+    single = {index.columns[0]: None for index in table.unique if len(index.columns) == 1}
+    return [name for name in single if table.columns[name].base in _TEXTS]
+
+
+def _of_type(column: TargetColumn, kind: str) -> dict[str, Value]:
+    if kind == "Text" and column.max_length is not None:
+        return {"max_length": column.max_length}
+    if kind == "Integer" and column.base in _RANGES:
+        low, high = _RANGES[column.base]
+        return {"min": low, "max": high}
+    if kind == "Decimal" and column.scale is not None:
+        return {"places": max(0, column.scale)}
+    return {}
+
+
+def _bound(demand: Demand, kind: str) -> Value:
+    """A whole number above 5 is at least 6; a fraction above 5 is told in a note."""
+    if not isinstance(demand.value, Decimal):
+        return str(demand.value)
+    if demand.value != demand.value.to_integral_value():
+        return float(demand.value)
+    step = {"min": 1, "min_length": 1}.get(demand.option, -1)
+    return int(demand.value) + (step if demand.strict and kind != "Decimal" else 0)
+
+
+def _field_notes(known: _Known) -> Iterator[str]:
+    if known.kind == "Text" and known.column.base not in _KINDS:
+        yield f"{known.column.type}: taken as text, which PostgreSQL reads."
+    if known.said:
+        yield f"By the constraint {', '.join(dict.fromkeys(known.said.values()))}."
+    for demand in known.said:
+        if demand.strict and known.kind == "Decimal":
+            yield f"{demand.value} itself is refused too, by PostgreSQL."
+
+
+def _keys(target: Target, names: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The primary key, then the one other unique index if there is just one."""
+    indexes = [index for index in target.unique if all(column in names for column in index.columns)]
+    primary = [_named(index, names) for index in indexes if index.primary]
+    others = [_named(index, names) for index in indexes if not index.primary]
+    keys = [*primary, *(others if len(others) == 1 else []), (), ()]
+    return keys[0], keys[1]
+
+
+def _named(index: UniqueIndex, names: dict[str, str]) -> tuple[str, ...]:
+    return tuple(names[column] for column in index.columns)
+
+
+def _unique_notes(target: Target, *keys: tuple[str, ...]) -> list[str]:
+    taken = sum(bool(key) for key in keys)
+    others = [", ".join(index.columns) for index in target.unique if not index.primary]
+    if len(target.unique) == taken:
+        return []
+    return [f"Unique too, and may serve as the key or natural_key: {'; '.join(others)}."]
+
+
+def _foreign_notes(target: Target) -> list[str]:
+    return [
+        f"{', '.join(key.columns)} together lead to {key.table_name} ({', '.join(key.table_columns)}): "
+        "PostgreSQL checks that such a row is there."
+        for key in target.foreign
+        if len(key.columns) > 1
+    ]
+
+
+def _check_notes(target: Target, columns: Sequence[_Known]) -> Iterator[str]:
+    said = {demand for known in columns for demand in known.said}
+    left = [check for check in target.checks if not _is_said(understand(check.expression), said)]
+    if left:
+        yield "Checked by PostgreSQL only, where a @rule would tell it sooner:"
+    yield from (f"- {check.name}: {check.expression}" for check in left)
+
+
+def _is_said(understood: Understood, said: set[Demand]) -> bool:
+    """Whether the fields say all of a constraint; `required` and `filled` go without saying."""
+    implied = ("required", "filled")
+    return understood.whole and all(demand in said or demand.option in implied for demand in understood.demands)
+
+
+def _table(schema: str, name: str) -> str:
+    return name if schema == "public" else f"{schema}.{name}"

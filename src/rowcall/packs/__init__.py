@@ -1,0 +1,1 @@
+"""Ready-made importers, tables and exports, one domain each."""

@@ -1,0 +1,1 @@
+"""Rowcall's tables, and the PostgreSQL they are in."""

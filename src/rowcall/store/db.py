@@ -1,0 +1,178 @@
+"""Where the database is, how a session with it is set up, and what its errors mean."""
+
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+from psycopg import Connection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import TupleRow
+
+from rowcall.config import Settings
+from rowcall.errors import Final, Retryable, RowcallError
+from rowcall.model import Code
+from rowcall.store.migrate import migrate
+
+_OLDEST = 15
+
+# Our side of the wire: a server that vanished is noticed in seconds. The address given may say otherwise.
+_CLIENT: dict[str, Any] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 2,
+    "keepalives_interval": 1,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 5_000,
+}
+
+# The server's side: values mean the same everywhere, and the claims of a client that vanished are free in seconds.
+# Set by a statement, not at connecting: poolers such as PgBouncer refuse options that they don't know.
+_SESSION = """
+    SELECT set_config('timezone', 'UTC', false),
+           set_config('datestyle', 'ISO, YMD', false),
+           set_config('extra_float_digits', '1', false),
+           set_config('client_connection_check_interval', '500ms', false),
+           set_config('tcp_keepalives_idle', '2', false),
+           set_config('tcp_keepalives_interval', '1', false),
+           set_config('tcp_keepalives_count', '3', false),
+           set_config('tcp_user_timeout', '5s', false),
+           set_config('idle_in_transaction_session_timeout', %s, false)
+"""
+
+# PostgreSQL tells why it turned a client away only in words. These won't change by waiting.
+_TURNED_AWAY = ("authentication failed", "no password supplied", "does not exist", "pg_hba.conf", "permission denied")
+
+_GONE = ("08", "57P", "25P03", "25P04")  # connection lost; server stops or starts; session ended by a timeout
+_BUSY = ("40001", "40P01", "55P03", "57014", "53200", "53300")  # collision, deadlock, lock, cancel, memory, connections
+_FULL = "53100"
+
+
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """Where Rowcall's tables and the application's own live; gives out connections."""
+
+    url: str = field(repr=False)  # it may hold a password
+    patience: float = 60
+    revive: Callable[[], None] = field(default=_nothing, repr=False)
+    """Starts the server again if it is ours and died."""
+
+    def connect(self, role: str = "command", *, idle_timeout: float = 5) -> Connection[TupleRow]:
+        """A new session, in autocommit. A transaction left idle for longer than `idle_timeout` seconds is ended."""
+        parameters = _parameters(self.url)
+        try:
+            connection = psycopg.connect(
+                make_conninfo(**{**_CLIENT, **parameters}, application_name=f"rowcall {role}", client_encoding="UTF8"),
+                autocommit=True,
+            )
+        except psycopg.OperationalError as error:
+            raise _no_connection(parameters, error) from error
+        try:
+            _require_version(connection)
+            connection.execute(_SESSION, [f"{int(idle_timeout * 1000)}ms"])
+        except psycopg.Error as error:
+            connection.close()
+            raise translated(error) from error
+        except Final:
+            connection.close()
+            raise
+        return connection
+
+    def reconnect(self, role: str = "command", *, idle_timeout: float = 5) -> Connection[TupleRow]:
+        """Like `connect`, but keeps trying for as long as patience lasts while the database is away."""
+        deadline, pause = time.monotonic() + self.patience, 0.05
+        while True:
+            try:
+                self.revive()
+                return self.connect(role, idle_timeout=idle_timeout)
+            except Retryable:
+                if time.monotonic() + pause > deadline:
+                    raise
+            time.sleep(pause)
+            pause = min(2 * pause, 1.0)
+
+
+@contextmanager
+def open_database(settings: Settings) -> Generator[Database]:
+    """The database of the settings, its tables up to date; with no address given, the embedded server."""
+    if settings.database_url:
+        yield _migrated(Database(settings.database_url, settings.patience))
+        return
+    from rowcall.store.embedded import embedded_server  # needs flock and a wheel that a given address does without
+
+    with embedded_server(settings.data_dir) as server:
+        yield _migrated(Database(server.url, settings.patience, server.ensure_running))
+
+
+def is_retryable(error: psycopg.Error) -> bool:
+    """Whether the same work may succeed later."""
+    return isinstance(translated(error), Retryable)
+
+
+def translated(error: psycopg.Error) -> RowcallError:
+    """What an error of PostgreSQL or of the connection means for the work."""
+    state = error.sqlstate or ""
+    said = (error.diag.message_primary or str(error)).strip().partition("\n")[0]
+    if state.startswith(_GONE) or (not state and isinstance(error, psycopg.OperationalError)):
+        return Retryable(Code.DATABASE_GONE, f"The connection to the database was lost: {said}.")
+    if state == _FULL:
+        hint = "Make room on the database server; the work goes on from where it stopped."
+        return Retryable(Code.DATABASE_FULL, f"The database's disk is full: {said}.", hint=hint)
+    if state in _BUSY:
+        return Retryable(Code.DATABASE_BUSY, f"The database could not do it now: {said}.")
+    return Final(Code.DATABASE_REFUSED, f"The database refused: {said}{f' ({state})' if state else ''}.")
+
+
+def _migrated(database: Database) -> Database:
+    try:
+        with database.connect("migrate") as connection:
+            migrate(connection)
+    except psycopg.Error as error:
+        raise translated(error) from error
+    return database
+
+
+def _parameters(url: str) -> dict[str, Any]:
+    """The parts of an address. What PostgreSQL says about a bad one may show its password, so we don't repeat it."""
+    try:
+        parameters = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        raise _bad_address() from None
+    host, port = str(parameters.get("host") or ""), str(parameters.get("port") or "0")
+    if "@" in host or not port.replace(",", "").isdigit():
+        raise _bad_address()
+    return parameters
+
+
+def _bad_address() -> Final:
+    return Final(
+        Code.BAD_SETTING,
+        "ROWCALL_DATABASE_URL is no PostgreSQL address; postgresql://user:password@host:5432/database is expected.",
+        hint="Characters such as @ / : # % in the password have to be percent-encoded.",
+    )
+
+
+def _no_connection(parameters: dict[str, Any], error: psycopg.OperationalError) -> RowcallError:
+    host, port = parameters.get("host") or "the local socket", parameters.get("port") or 5432
+    said = str(error).strip().partition("\n")[0].rpartition("failed: ")[2]
+    where = f"PostgreSQL at {host}, port {port}, "
+    if any(words in str(error) for words in _TURNED_AWAY):
+        hint = "Correct user, password and database in ROWCALL_DATABASE_URL, or create them on the server."
+        return Final(Code.DATABASE_REFUSED, f"{where}turned us away: {said}.", hint=hint)
+    hint = "See that it runs and can be reached from here, and that ROWCALL_DATABASE_URL names the right place."
+    return Retryable(Code.DATABASE_UNREACHABLE, f"{where}gave no connection: {said}.", hint=hint)
+
+
+def _require_version(connection: Connection[TupleRow]) -> None:
+    found = connection.info.server_version // 10_000
+    if found < _OLDEST:
+        raise Final(
+            Code.DATABASE_TOO_OLD,
+            f"The server is PostgreSQL {found}; {_OLDEST} or later is needed.",
+            hint="Upgrade it, or unset ROWCALL_DATABASE_URL to use the embedded server.",
+        )

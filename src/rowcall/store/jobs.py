@@ -1,0 +1,190 @@
+"""Jobs: one file going through one importer."""
+
+import os
+import secrets
+import time
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from psycopg import Connection
+from psycopg.rows import dict_row, scalar_row
+from psycopg.types.json import Jsonb
+
+from rowcall.errors import Final, RowcallError
+from rowcall.formats import Counts, ReadOptions
+from rowcall.model import Code, Mode, State
+from rowcall.store.files import StoredFile
+from rowcall.store.queries import query
+
+ENDED = frozenset({State.COMPLETED, State.COMPLETED_WITH_ERRORS, State.INVALID, State.FAILED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobConfig:
+    """How a job's file is read and what is done with its rows."""
+
+    mode: Mode | None = None
+    """None: as the importer says."""
+    mapping: dict[str, str] = field(default_factory=dict[str, str])
+    """Header to field, where a person said so."""
+    constants: dict[str, str] = field(default_factory=dict[str, str])
+    """Field to value, the same for every row."""
+    dry_run: bool = False
+    read: ReadOptions = field(default_factory=ReadOptions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobCounts:
+    """What happened to the rows. `ingested` is how many are in so far."""
+
+    created: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    skipped: int = 0
+    failed: int = 0
+    ingested: int = 0
+
+    @property
+    def done(self) -> int:
+        return self.created + self.updated + self.unchanged + self.skipped + self.failed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One file going through one importer."""
+
+    id: UUID
+    number: str
+    importer: str
+    config: JobConfig
+    file_sha256: str
+    file_name: str
+    file_size: int
+    file_location: str
+    account: str
+    state: State
+    row_count: int | None
+    header_lines: int
+    blank_lines: int
+    other_lines: int
+    created_at: datetime
+    processing_started_at: datetime | None
+    completed_at: datetime | None
+    last_error: dict[str, str] | None
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED
+
+
+def new_id() -> UUID:
+    """A UUID of version 7: its first bits are the time, so that new rows meet in an index's last page."""
+    stamp = (time.time_ns() // 1_000_000) & ((1 << 48) - 1)
+    rest = secrets.randbits(74)
+    return UUID(int=stamp << 80 | 7 << 76 | (rest >> 62) << 64 | 2 << 62 | rest & ((1 << 62) - 1))
+
+
+def create_job(
+    connection: Connection[Any], importer: str, file: StoredFile, *, file_name: str, config: JobConfig
+) -> Job:
+    """A new job in state UPLOADED. Its file is durable already."""
+    job_id = new_id()
+    with connection.transaction():
+        connection.execute(
+            query("add_file"), {"sha256": file.sha256, "size": file.size, "location": str(file.location)}
+        )
+        number = connection.cursor(row_factory=scalar_row).execute(query("next_job_sequence")).fetchone()
+        given = {"id": job_id, "number": number, "importer": importer, "config": _json(config)}
+        about = {"sha256": file.sha256, "file_name": file_name, "account": _account()}
+        connection.execute(query("add_job"), given | about)
+    return get_job(connection, str(job_id))
+
+
+def get_job(connection: Connection[Any], job: str) -> Job:
+    """A job by its id or number."""
+    found = connection.cursor(row_factory=dict_row).execute(query("get_job"), {"job": job}).fetchone()
+    if found is None:
+        raise Final(Code.JOB_NOT_FOUND, f"There is no job {job!r}.", hint="`rowcall jobs` lists them.")
+    return _job(found)
+
+
+def list_jobs(
+    connection: Connection[Any], *, state: str | None = None, importer: str | None = None, most: int = 50
+) -> list[Job]:
+    """The latest jobs, the newest first."""
+    given = {"state": state, "importer": importer, "most": most}
+    return [_job(row) for row in connection.cursor(row_factory=dict_row).execute(query("list_jobs"), given)]
+
+
+def _job(row: dict[str, Any]) -> Job:
+    told: dict[str, Any] = {"state": State(row["state"]), "config": msgspec.convert(row["config"], JobConfig)}
+    return Job(**{**row, **told})
+
+
+def lock(connection: Connection[Any], job_id: UUID | str) -> bool:
+    """Whether this session now has the job to itself. The lock ends with the session, however that ends."""
+    row = connection.execute(query("lock_job"), {"id": str(job_id)}).fetchone()
+    return bool(row and row[0])
+
+
+def unlock(connection: Connection[Any], job_id: UUID | str) -> None:
+    connection.execute(query("unlock_job"), {"id": str(job_id)})
+
+
+def take_interrupted(connection: Connection[Any], importer: str, sha256: str, config: JobConfig) -> Job | None:
+    """An unfinished job that does the same and that nobody works on; locked by this session."""
+    same = {"importer": importer, "sha256": sha256, "config": _json(config)}
+    for job_id in connection.cursor(row_factory=scalar_row).execute(query("find_interrupted"), same).fetchall():
+        if not lock(connection, job_id):
+            continue
+        job = get_job(connection, job_id)
+        if not job.ended:
+            return job
+        unlock(connection, job_id)
+    return None
+
+
+def move(connection: Connection[Any], job: Job, state: State, *, error: RowcallError | None = None) -> Job:
+    """The job in its next state. Somebody else may have moved it: then nothing happens and it is said so."""
+    given = {"id": job.id, "before": job.state, "after": state, "ended": state in ENDED, "error": _error(error)}
+    if connection.execute(query("move_job"), given).rowcount != 1:
+        now = get_job(connection, str(job.id))
+        raise Final(
+            Code.WRONG_STATE,
+            f"Job {job.number} was {job.state} and is {now.state} now; it was not moved to {state}.",
+            hint="Look at it again with `rowcall jobs`.",
+        )
+    return get_job(connection, str(job.id))
+
+
+def note_error(connection: Connection[Any], job: Job, error: RowcallError) -> None:
+    """Keep the reason why work on the job stopped."""
+    connection.execute(query("note_error"), {"id": job.id, "error": _error(error)})
+
+
+def set_ingested(connection: Connection[Any], job: Job, counts: Counts) -> None:
+    """The whole file is in: keep how many rows it has and how many lines are none."""
+    other = counts.preamble + counts.comment
+    given = {"id": job.id, "rows": counts.rows, "header": counts.header, "blank": counts.blank, "other": other}
+    connection.execute(query("set_ingested"), given)
+
+
+def counts_of(connection: Connection[Any], job: Job) -> JobCounts:
+    """What happened to its rows so far."""
+    row = connection.cursor(row_factory=dict_row).execute(query("job_counts"), {"id": job.id}).fetchone()
+    return JobCounts(**(row or {}))
+
+
+def _error(error: RowcallError | None) -> Jsonb | None:
+    return Jsonb({"code": error.code, "message": error.message, "hint": error.hint}) if error else None
+
+
+def _json(config: JobConfig) -> Jsonb:
+    return Jsonb(msgspec.to_builtins(config))
+
+
+def _account() -> str:
+    return os.environ.get("USER") or str(os.getuid())

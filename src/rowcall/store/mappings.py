@@ -1,0 +1,73 @@
+"""Which column of a job's file goes to which field, and how its texts are read."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from rowcall.store.queries import query
+
+Evidence = Literal["date_evidence", "number_evidence"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnMapping:
+    """A column of the file, and the field that takes its values."""
+
+    position: int
+    header: str
+    samples: list[str | None]
+    target_field: str | None
+    status: str
+    reason: str
+    decimal_mark: Literal[".", ","] | None = None
+    date_order: Literal["dmy", "mdy", "ymd"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How many values can only be read the first way, only the second, and either way, with an example of those."""
+
+    first: int
+    second: int
+    open: int
+    example: str | None
+
+
+def add_columns(connection: Connection[Any], job_id: UUID, columns: Iterable[ColumnMapping]) -> None:
+    """Keep the mapping of a job."""
+    given = [
+        {
+            "id": job_id,
+            "position": column.position,
+            "header": column.header,
+            "samples": column.samples,
+            "field": column.target_field,
+            "status": column.status,
+            "reason": column.reason,
+        }
+        for column in columns
+    ]
+    connection.cursor().executemany(query("add_column"), given)
+
+
+def columns_of(connection: Connection[Any], job_id: UUID) -> list[ColumnMapping]:
+    """The mapping of a job, in the file's order."""
+    cursor = connection.cursor(row_factory=class_row(ColumnMapping))
+    return cursor.execute(query("get_columns"), {"id": job_id}).fetchall()
+
+
+def set_reading(connection: Connection[Any], job_id: UUID, column: ColumnMapping) -> None:
+    """Keep how a column's numbers or dates are read."""
+    given = {"decimal": column.decimal_mark, "order": column.date_order, "position": column.position}
+    connection.execute(query("set_column_reading"), {"id": job_id, **given})
+
+
+def count_evidence(connection: Connection[Any], job_id: UUID, what: Evidence, position: int, last: int) -> Counted:
+    """What the values of a column up to a row say about how they are to be read."""
+    given = {"id": job_id, "place": position + 1, "last": last}
+    row = connection.execute(query(what), given).fetchone()
+    return Counted(*row) if row else Counted(0, 0, 0, None)

@@ -1,0 +1,110 @@
+"""Rows as they came in, and the batches they are worked on in."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import polars as pl
+from psycopg import Connection
+from psycopg.rows import class_row, scalar_row
+from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
+
+from rowcall.model import Status
+from rowcall.store.copying import copy_in, copy_out
+from rowcall.store.queries import query
+
+_ROW = Identifier("rowcall", "row")
+
+
+@dataclass(frozen=True, slots=True)
+class RowBatch:
+    """A run of rows that is planned and committed together."""
+
+    number: int
+    first_row: int
+    last_row: int
+
+    def __len__(self) -> int:
+        return self.last_row - self.first_row + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """How far ingest has come."""
+
+    batch: int = 0
+    row: int = 0
+
+
+def checkpoint_of(connection: Connection[Any], job_id: UUID) -> Checkpoint:
+    """Where to go on reading the job's file."""
+    row = connection.execute(query("last_batch"), {"id": job_id}).fetchone()
+    return Checkpoint(*row) if row else Checkpoint()
+
+
+def add_batch(connection: Connection[Any], job_id: UUID, batch: RowBatch, rows: pl.DataFrame) -> None:
+    """Rows with their batch, in one transaction. `rows` has number, line, cells (as an array's text), problems."""
+    with connection.transaction():
+        given = {"id": job_id, "number": batch.number, "first": batch.first_row, "last": batch.last_row}
+        connection.execute(query("add_batch"), given)
+        copy_in(connection, _ROW, rows.select(pl.lit(str(job_id)).alias("job_id"), pl.all()))
+
+
+def claim(connection: Connection[Any], job_id: UUID, number: int | None = None) -> RowBatch | None:
+    """The next waiting batch, or the one with that number, locked until the transaction ends."""
+    cursor = connection.cursor(row_factory=class_row(RowBatch))
+    if number is None:
+        return cursor.execute(query("claim_batch"), {"id": job_id}).fetchone()
+    return cursor.execute(query("claim_this_batch"), {"id": job_id, "number": number}).fetchone()
+
+
+def pending_batches(connection: Connection[Any], job_id: UUID) -> int:
+    """How many batches are not done."""
+    return connection.cursor(row_factory=scalar_row).execute(query("pending_batches"), {"id": job_id}).fetchone() or 0
+
+
+def split(connection: Connection[Any], job_id: UUID, batch: RowBatch) -> None:
+    """Make two batches of one that is too much for one statement."""
+    middle = (batch.first_row + batch.last_row) // 2
+    given = {"id": job_id, "number": batch.number, "middle": middle, "last": batch.last_row}
+    connection.execute(query("split_batch"), given)
+
+
+def finish(connection: Connection[Any], job_id: UUID, batch: RowBatch, counts: dict[Status, int]) -> None:
+    """Mark a batch as done. PostgreSQL refuses counts that don't add up to its rows."""
+    given = {status.value: counts.get(status, 0) for status in Status}
+    connection.execute(query("finish_batch"), {"id": job_id, "number": batch.number, **given})
+
+
+def count_outcomes(connection: Connection[Any], job_id: UUID, batch: RowBatch) -> dict[Status, int]:
+    """What happened to the rows of a batch."""
+    given = {"id": job_id, "first": batch.first_row, "last": batch.last_row}
+    return {Status(status): count for status, count in connection.execute(query("batch_counts"), given)}
+
+
+def outcomes_select(job_id: UUID, batch: RowBatch) -> Composed:
+    """The query for a batch's outcomes."""
+    return SQL(
+        "SELECT row_number, status, target_key, issues, before FROM rowcall.outcome "
+        "WHERE job_id = {} AND row_number BETWEEN {} AND {}"
+    ).format(Literal(job_id), Literal(batch.first_row), Literal(batch.last_row))
+
+
+def read_rows(
+    connection: Connection[Any],
+    job_id: UUID,
+    positions: dict[str, int],
+    *,
+    first: int,
+    last: int,
+    numbers: Sequence[int] | None = None,
+) -> pl.DataFrame:
+    """Rows by number: `number`, `problems`, and the cells at these positions under the given names."""
+    cells: list[Composable] = [SQL("cells[{}]").format(Literal(position + 1)) for position in positions.values()]
+    only = SQL(" AND number = ANY({})").format(Literal(list(numbers))) if numbers is not None else SQL("")
+    select = SQL("SELECT {} FROM rowcall.row WHERE job_id = {} AND number BETWEEN {} AND {}{} ORDER BY number").format(
+        SQL(", ").join([SQL("number, problems"), *cells]), Literal(job_id), Literal(first), Literal(last), only
+    )
+    schema = [("number", pl.Int64), ("problems", pl.String), *((name, pl.String) for name in positions)]
+    return copy_out(connection, select, schema)

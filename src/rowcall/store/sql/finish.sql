@@ -1,0 +1,31 @@
+-- balance --
+-- What the rows, the outcomes and the batches of a job say, each counted for itself.
+SELECT j.row_count,
+       (SELECT count(*) FROM rowcall.row r WHERE r.job_id = j.id) AS rows,
+       (SELECT coalesce(sum(last_row - first_row + 1), 0) FROM rowcall.batch b WHERE b.job_id = j.id AND b.state = 'done') AS done,
+       o.outcomes, o.created, o.updated, o.unchanged, o.skipped, o.failed
+FROM rowcall.job j, LATERAL (
+    SELECT count(*) AS outcomes,
+           count(*) FILTER (WHERE status = 'created') AS created, count(*) FILTER (WHERE status = 'updated') AS updated,
+           count(*) FILTER (WHERE status = 'unchanged') AS unchanged, count(*) FILTER (WHERE status = 'skipped') AS skipped,
+           count(*) FILTER (WHERE status = 'failed') AS failed
+    FROM rowcall.outcome o WHERE o.job_id = j.id) o
+WHERE j.id = %(id)s
+
+-- not_applied --
+-- Of a job that is all or nothing and has failures, the other rows are skipped.
+UPDATE rowcall.outcome SET status = 'skipped', target_key = NULL, before = NULL, issues = jsonb_build_array(jsonb_build_object(
+    'code', 'NOT_APPLIED', 'message', 'Other rows of this file failed, and it is imported as a whole or not at all.'))
+WHERE job_id = %(id)s AND status <> 'failed' AND status <> 'skipped'
+
+-- recount_batches --
+-- The counts of a job's batches from its outcomes.
+UPDATE rowcall.batch b SET created = c.created, updated = c.updated, unchanged = c.unchanged, skipped = c.skipped, failed = c.failed
+FROM (
+    SELECT x.number,
+           count(*) FILTER (WHERE o.status = 'created') AS created, count(*) FILTER (WHERE o.status = 'updated') AS updated,
+           count(*) FILTER (WHERE o.status = 'unchanged') AS unchanged, count(*) FILTER (WHERE o.status = 'skipped') AS skipped,
+           count(*) FILTER (WHERE o.status = 'failed') AS failed
+    FROM rowcall.batch x JOIN rowcall.outcome o ON o.job_id = x.job_id AND o.row_number BETWEEN x.first_row AND x.last_row
+    WHERE x.job_id = %(id)s GROUP BY x.number) c
+WHERE b.job_id = %(id)s AND b.number = c.number

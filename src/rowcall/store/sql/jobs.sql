@@ -1,0 +1,72 @@
+-- add_file --
+-- Remember a stored file; the same bytes are stored once.
+INSERT INTO rowcall.file (sha256, size, location) VALUES (%(sha256)s, %(size)s, %(location)s)
+ON CONFLICT (sha256) DO UPDATE SET location = excluded.location
+
+-- next_job_sequence --
+-- The next number of the day, by the database's clock.
+INSERT INTO rowcall.job_sequence (day, last) VALUES (current_date, 1)
+ON CONFLICT (day) DO UPDATE SET last = job_sequence.last + 1
+RETURNING 'BU' || to_char(day, 'YYYYMMDD') || lpad(last::text, greatest(4, length(last::text)), '0')
+
+-- add_job --
+-- A new job for a stored file.
+INSERT INTO rowcall.job (id, number, importer, config, file_sha256, file_name, account, state)
+VALUES (%(id)s, %(number)s, %(importer)s, %(config)s, %(sha256)s, %(file_name)s, %(account)s, 'UPLOADED')
+
+-- get_job --
+-- One job by id or number.
+SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
+       j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
+       j.created_at, j.processing_started_at, j.completed_at, j.last_error
+FROM rowcall.job j JOIN rowcall.file f ON f.sha256 = j.file_sha256
+WHERE j.id::text = %(job)s OR j.number = upper(%(job)s)
+
+-- list_jobs --
+-- The latest jobs.
+SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
+       j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
+       j.created_at, j.processing_started_at, j.completed_at, j.last_error
+FROM rowcall.job j JOIN rowcall.file f ON f.sha256 = j.file_sha256
+WHERE (%(state)s::text IS NULL OR j.state = %(state)s) AND (%(importer)s::text IS NULL OR j.importer = %(importer)s)
+ORDER BY j.created_at DESC, j.id DESC LIMIT %(most)s
+
+-- find_interrupted --
+-- Unfinished jobs of the same file, importer and configuration, the oldest first.
+SELECT id::text FROM rowcall.job
+WHERE file_sha256 = %(sha256)s AND importer = %(importer)s AND config = %(config)s::jsonb
+  AND state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING')
+ORDER BY created_at, id
+
+-- lock_job --
+-- Have a job to oneself for as long as this session lasts.
+SELECT pg_try_advisory_lock(hashtextextended('rowcall job ' || %(id)s::text, 0))
+
+-- unlock_job --
+-- Let others have it.
+SELECT pg_advisory_unlock(hashtextextended('rowcall job ' || %(id)s::text, 0))
+
+-- move_job --
+-- Move a job on, only if it is still in the state that was seen.
+UPDATE rowcall.job SET state = %(after)s,
+    processing_started_at = CASE WHEN %(after)s IN ('PROCESSING', 'VALIDATING') THEN coalesce(processing_started_at, clock_timestamp()) ELSE processing_started_at END,
+    completed_at = CASE WHEN %(ended)s THEN clock_timestamp() END,
+    last_error = coalesce(%(error)s, CASE WHEN %(ended)s THEN last_error END)
+WHERE id = %(id)s AND state = %(before)s
+
+-- note_error --
+-- Keep what stopped the work, for a person to read; the job can be resumed.
+UPDATE rowcall.job SET last_error = %(error)s WHERE id = %(id)s
+
+-- set_ingested --
+-- The whole file is in `row`; how many rows it has and what stood beside them.
+UPDATE rowcall.job SET row_count = %(rows)s, header_lines = %(header)s, blank_lines = %(blank)s, other_lines = %(other)s
+WHERE id = %(id)s
+
+-- job_counts --
+-- What happened to the rows so far: the sum over the batches that are done.
+SELECT coalesce(sum(created), 0)::bigint AS created, coalesce(sum(updated), 0)::bigint AS updated,
+       coalesce(sum(unchanged), 0)::bigint AS unchanged, coalesce(sum(skipped), 0)::bigint AS skipped,
+       coalesce(sum(failed), 0)::bigint AS failed,
+       coalesce(max(last_row), 0)::bigint AS ingested
+FROM rowcall.batch WHERE job_id = %(id)s

@@ -1,0 +1,38 @@
+-- add_column --
+-- A column of the file and the field it goes to.
+INSERT INTO rowcall.column_mapping (job_id, position, header, samples, target_field, status, reason)
+VALUES (%(id)s, %(position)s, %(header)s, %(samples)s, %(field)s, %(status)s, %(reason)s)
+
+-- get_columns --
+-- The columns of a job's file.
+SELECT position, header, samples, target_field, status, reason, decimal_mark, date_order
+FROM rowcall.column_mapping WHERE job_id = %(id)s ORDER BY position
+
+-- set_column_reading --
+-- How the texts of a column are read.
+UPDATE rowcall.column_mapping SET decimal_mark = %(decimal)s, date_order = %(order)s
+WHERE job_id = %(id)s AND position = %(position)s
+
+-- date_evidence --
+-- Numeric dates of a column: those that can only be day first, only month first, and those that leave it open.
+SELECT count(*) FILTER (WHERE one > 12 AND two <= 12) AS first, count(*) FILTER (WHERE two > 12 AND one <= 12) AS second,
+       count(*) FILTER (WHERE one <= 12 AND two <= 12 AND one <> two) AS open, min(text) FILTER (WHERE one <= 12 AND two <= 12 AND one <> two) AS example
+FROM (
+    SELECT cells[%(place)s] AS text, part[1]::int AS one, part[2]::int AS two
+    FROM rowcall.row, regexp_match(cells[%(place)s], '^\s*(\d{1,2})[-/.](\d{1,2})[-/.]\d{2}') AS part
+    WHERE job_id = %(id)s AND number <= %(last)s AND cells[%(place)s] NOT LIKE '____-%%' AND part IS NOT NULL
+) dates
+
+-- number_evidence --
+-- Numbers of a column: those that can only have a decimal point, only a comma, and those that leave it open.
+SELECT count(*) FILTER (WHERE text ~ point AND NOT text ~ comma) AS first,
+       count(*) FILTER (WHERE text ~ comma AND NOT text ~ point) AS second,
+       count(*) FILTER (WHERE text ~ point AND text ~ comma) AS open,
+       min(text) FILTER (WHERE text ~ point AND text ~ comma) AS example
+FROM (
+    SELECT btrim(cells[%(place)s]) AS text,
+           '^[^0-9.,]*(\d+|[1-9]\d{0,2}([, '']\d{3})+)?(\.\d+)?[^0-9.,]*$' AS point,
+           '^[^0-9.,]*(\d+|[1-9]\d{0,2}([. '']\d{3})+)?(,\d+)?[^0-9.,]*$' AS comma
+    FROM rowcall.row
+    WHERE job_id = %(id)s AND number <= %(last)s AND (cells[%(place)s] LIKE '%%.%%' OR cells[%(place)s] LIKE '%%,%%')
+) numbers

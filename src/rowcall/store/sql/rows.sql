@@ -1,0 +1,53 @@
+-- last_batch --
+-- Where ingest stands: the last batch that is in, with its last row.
+SELECT number, last_row FROM rowcall.batch WHERE job_id = %(id)s ORDER BY number DESC LIMIT 1
+
+-- add_batch --
+-- A batch whose rows come in the same transaction.
+INSERT INTO rowcall.batch (job_id, number, first_row, last_row) VALUES (%(id)s, %(number)s, %(first)s, %(last)s)
+
+-- claim_batch --
+-- The next batch that nobody works on; the claim is this transaction.
+SELECT number, first_row, last_row FROM rowcall.batch
+WHERE job_id = %(id)s AND state = 'pending'
+ORDER BY number FOR UPDATE SKIP LOCKED LIMIT 1
+
+-- claim_this_batch --
+-- One batch again, unless somebody else did it or does it now.
+SELECT number, first_row, last_row FROM rowcall.batch
+WHERE job_id = %(id)s AND number = %(number)s AND state = 'pending'
+FOR UPDATE SKIP LOCKED
+
+-- pending_batches --
+-- How many batches still wait.
+SELECT count(*) FROM rowcall.batch WHERE job_id = %(id)s AND state = 'pending'
+
+-- finish_batch --
+-- A batch is done, with its counts.
+UPDATE rowcall.batch SET state = 'done', created = %(created)s, updated = %(updated)s, unchanged = %(unchanged)s,
+    skipped = %(skipped)s, failed = %(failed)s, claimed_by = NULL, lease_until = NULL, updated_at = clock_timestamp()
+WHERE job_id = %(id)s AND number = %(number)s
+
+-- split_batch --
+-- Make two batches of one: the second half goes to the end of the queue.
+WITH half AS (
+    UPDATE rowcall.batch SET last_row = %(middle)s WHERE job_id = %(id)s AND number = %(number)s AND state = 'pending'
+    RETURNING job_id)
+INSERT INTO rowcall.batch (job_id, number, first_row, last_row)
+SELECT job_id, (SELECT max(number) + 1 FROM rowcall.batch WHERE job_id = %(id)s), %(middle)s + 1, %(last)s FROM half
+
+-- forget_plan --
+-- Take back what a preview wrote, so that the rows can be committed.
+WITH gone AS (DELETE FROM rowcall.outcome WHERE job_id = %(id)s)
+UPDATE rowcall.batch SET state = 'pending', created = 0, updated = 0, unchanged = 0, skipped = 0, failed = 0
+WHERE job_id = %(id)s
+
+-- batch_counts --
+-- The outcomes of a batch, counted.
+SELECT status::text, count(*)::int FROM rowcall.outcome
+WHERE job_id = %(id)s AND row_number BETWEEN %(first)s AND %(last)s GROUP BY status
+
+-- batch_duplicates --
+-- Rows of a batch that lost against another row of the file.
+SELECT row_number, winner, fields, refused FROM rowcall.duplicate
+WHERE job_id = %(id)s AND row_number BETWEEN %(first)s AND %(last)s ORDER BY row_number

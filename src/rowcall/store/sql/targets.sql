@@ -1,0 +1,63 @@
+-- target_name --
+-- Schema and name of a table.
+SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %(oid)s
+
+-- target_tables --
+-- The tables a person may mean.
+SELECT CASE WHEN pg_table_is_visible(c.oid) THEN c.relname ELSE n.nspname || '.' || c.relname END
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'rowcall')
+
+-- target_columns --
+-- The columns of a table with what they demand; domains are looked through.
+SELECT a.attname AS name,
+       format_type(a.atttypid, a.atttypmod) AS type,
+       base.typname AS base,
+       a.attnotnull OR t.typnotnull AS not_null,
+       CASE WHEN a.attidentity <> '' THEN format('nextval(%%L::regclass)', pg_get_serial_sequence(a.attrelid::regclass::text, a.attname))
+            WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END AS "default",
+       a.attgenerated <> '' AS generated,
+       CASE WHEN base.typname IN ('varchar', 'bpchar') AND m.typmod > 4 THEN m.typmod - 4 END AS max_length,
+       CASE WHEN base.typname = 'numeric' AND m.typmod > 4 THEN ((m.typmod - 4) >> 16) & 65535 END AS precision,
+       CASE WHEN base.typname = 'numeric' AND m.typmod > 4 THEN ((((m.typmod - 4) & 2047) # 1024) - 1024) END AS scale,
+       CASE WHEN base.typtype = 'e' THEN ARRAY(SELECT e.enumlabel::text FROM pg_enum e WHERE e.enumtypid = base.oid
+                                              ORDER BY e.enumsortorder) END AS labels,
+       col_description(a.attrelid, a.attnum) AS comment
+FROM pg_attribute a
+JOIN pg_type t ON t.oid = a.atttypid
+JOIN pg_type base ON base.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
+CROSS JOIN LATERAL (SELECT CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END AS typmod) m
+LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+WHERE a.attrelid = %(oid)s AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attnum
+
+-- target_unique --
+-- The unique indexes over plain columns, without a condition, the primary key first.
+SELECT c.relname AS name,
+       ARRAY(SELECT a.attname::text FROM unnest(i.indkey::int2[]) WITH ORDINALITY k (attnum, place)
+             JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+             WHERE k.place <= i.indnkeyatts ORDER BY k.place) AS columns,
+       i.indisprimary AS primary
+FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+WHERE i.indrelid = %(oid)s AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
+ORDER BY i.indisprimary DESC, c.relname
+
+-- target_foreign --
+-- The foreign keys of a table.
+SELECT k.conname AS name,
+       ARRAY(SELECT a.attname::text FROM unnest(k.conkey) WITH ORDINALITY u (attnum, place)
+             JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.attnum ORDER BY u.place) AS columns,
+       n.nspname AS table_schema, r.relname AS table_name,
+       ARRAY(SELECT a.attname::text FROM unnest(k.confkey) WITH ORDINALITY u (attnum, place)
+             JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = u.attnum ORDER BY u.place) AS table_columns
+FROM pg_constraint k JOIN pg_class r ON r.oid = k.confrelid JOIN pg_namespace n ON n.oid = r.relnamespace
+WHERE k.conrelid = %(oid)s AND k.contype = 'f'
+ORDER BY k.conname
+
+-- target_checks --
+-- The check constraints of a table.
+SELECT k.conname AS name,
+       ARRAY(SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)
+             ORDER BY a.attnum) AS columns,
+       pg_get_expr(k.conbin, k.conrelid) AS expression
+FROM pg_constraint k WHERE k.conrelid = %(oid)s AND k.contype = 'c' ORDER BY k.conname

@@ -1,0 +1,385 @@
+"""The way into a target when a plain COPY won't do: a temporary table, and set statements from there.
+
+All SQL with the names of an application's tables and columns is made here, quoted by psycopg.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, LiteralString
+from uuid import UUID
+
+import polars as pl
+import psycopg
+from psycopg import Connection
+from psycopg.sql import SQL, Composable, Composed, Identifier
+from psycopg.sql import Literal as Value
+
+from rowcall.store.copying import copy_in
+from rowcall.store.targets import Check, ForeignKey, Target, UniqueIndex
+
+STAGE = Identifier("pg_temp", "rowcall_stage")
+_MATCH = Identifier("pg_temp", "rowcall_match")
+_NO_EQUALITY: dict[str, LiteralString] = {"xml": "text", "json": "jsonb", "point": "text", "polygon": "text"}
+_COPY_LINE = re.compile(r"\bline (\d+)")
+OnMatch = Literal["skip", "fail", "update", "version"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """What is written to a target: its columns, how rows are matched, what happens with a match."""
+
+    target: Target
+    columns: tuple[str, ...]
+    """Columns of the target that rows which are created bring."""
+    given: frozenset[str]
+    """Those of them that the file gives: the others are defaults, and don't change a row that is there."""
+    keys: tuple[tuple[str, ...], ...]
+    """Columns that a match goes by: the first whose values are all there."""
+    on_match: OnMatch
+    version: str | None = None
+    keyed: bool = False
+    """Each row brings a key that is taken once, for ever."""
+
+    @property
+    def staged(self) -> tuple[str, ...]:
+        """The columns of the temporary table: those brought, and those that PostgreSQL fills for the target's key."""
+        own = (*self.target.primary_key, *((self.version,) if self.version else ()))
+        return (*self.columns, *(name for name in own if name not in self.columns))
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The columns that make a difference: not the keys that were matched by, nor the target's own."""
+        fixed = {*self.target.primary_key, *(self.keys[0] if self.keys else ()), self.version}
+        return tuple(name for name in self.columns if name in self.given and name not in fixed)
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Rows that a constraint of the target would refuse."""
+
+    numbers: list[int]
+    kind: Literal["unique", "foreign", "check"]
+    constraint: str
+    columns: list[str]
+    table: str = ""
+
+
+def prepare(connection: Connection[Any], layout: Layout) -> None:
+    """Make the temporary tables of this session. Outside a transaction, so that they outlive one that is undone."""
+    typed = [
+        SQL("{} {}").format(Identifier(name), SQL(layout.target.columns[name].type))  # pyright: ignore[reportArgumentType] (the catalog's own words)
+        for name in layout.staged
+    ]
+    key = [SQL("rowcall_key text")] if layout.keyed else []
+    connection.execute(SQL("DROP TABLE IF EXISTS {}, {}").format(STAGE, _MATCH))
+    connection.execute(
+        SQL("CREATE TEMPORARY TABLE rowcall_stage ({}) ON COMMIT DELETE ROWS").format(
+            SQL(", ").join([SQL("rowcall_number bigint PRIMARY KEY"), *key, *typed])
+        )
+    )
+    connection.execute(
+        "CREATE TEMPORARY TABLE rowcall_match (number bigint PRIMARY KEY, key text[], tid tid, part oid, stamp xid, "
+        "version bigint, changed boolean, before jsonb) ON COMMIT DELETE ROWS"
+    )
+
+
+def load(connection: Connection[Any], rows: pl.DataFrame) -> list[tuple[int, psycopg.Error]]:
+    """COPY rows into the temporary table; those that it refuses come back with the reason.
+
+    COPY names the line where it stopped: what stands before goes in again, what stands behind is tried next.
+    """
+    connection.execute(SQL("DELETE FROM {}").format(STAGE))  # batches that share a transaction share the table
+    connection.execute(SQL("DELETE FROM {}").format(_MATCH))
+    refused: list[tuple[int, psycopg.Error]] = []
+    waiting = [rows]
+    while waiting:
+        part = waiting.pop()
+        try:
+            with connection.transaction():
+                copy_in(connection, STAGE, part)
+        except (psycopg.DataError, psycopg.IntegrityError) as error:
+            line = _COPY_LINE.search(error.diag.context or "")
+            if line is None or part.height == 0:
+                raise
+            guilty = int(line[1]) - 1
+            refused.append((part.item(guilty, "rowcall_number"), error))
+            waiting += [piece for piece in (part.slice(guilty + 1), part.head(guilty)) if piece.height]
+    return refused
+
+
+def match(connection: Connection[Any], layout: Layout) -> None:
+    """Find the target's row for each staged one, and whether it would change."""
+    for place, key in enumerate(layout.keys):
+        connection.execute(_match_statement(layout, key, layout.keys[:place]))
+
+
+def _match_statement(layout: Layout, key: tuple[str, ...], earlier: tuple[tuple[str, ...], ...]) -> Composed:
+    same = SQL(" AND ").join(SQL("t.{0} = s.{0}").format(Identifier(name)) for name in key)
+    left = [
+        SQL("({})").format(SQL(" OR ").join(SQL("s.{} IS NULL").format(Identifier(name)) for name in columns))
+        for columns in earlier
+    ]
+    if earlier:  # a row of the target is matched once
+        left.append(SQL("NOT EXISTS (SELECT FROM {} m WHERE m.tid = t.ctid AND m.part = t.tableoid)").format(_MATCH))
+    source = SQL("{} s JOIN {} t ON {}").format(STAGE, layout.target.identifier, same)
+    if layout.version:
+        latest = SQL("SELECT t.*, t.ctid, t.xmin, t.tableoid FROM {} t WHERE {} ORDER BY t.{} DESC LIMIT 1").format(
+            layout.target.identifier, same, Identifier(layout.version)
+        )
+        source = SQL("{} s CROSS JOIN LATERAL ({}) t").format(STAGE, latest)
+    changed = _changed(layout)
+    image = SQL("to_jsonb(t) - 'ctid' - 'xmin' - 'tableoid'" if layout.version else "to_jsonb(t)")
+    before = SQL("CASE WHEN {} THEN {} END").format(changed, image) if _writes(layout) else SQL("NULL::jsonb")
+    return SQL(
+        "INSERT INTO {match} SELECT s.rowcall_number, {key}, t.ctid, t.tableoid, t.xmin, {version}, {changed}, "
+        "{before} FROM {source} WHERE {only}"
+    ).format(
+        match=_MATCH,
+        key=_key_of(layout, "t"),
+        version=SQL("t.{}").format(Identifier(layout.version)) if layout.version else SQL("NULL"),
+        changed=changed if _writes(layout) else SQL("false"),
+        before=before,
+        source=source,
+        only=SQL(" AND ").join([SQL("true"), *left]),
+    )
+
+
+def _writes(layout: Layout) -> bool:
+    return layout.on_match in ("update", "version")
+
+
+def _changed(layout: Layout) -> Composable:
+    """Whether a staged row says something new about its match."""
+    pairs = [
+        SQL("t.{0}{2} IS DISTINCT FROM {1}{2}").format(Identifier(name), _new(layout, name), _comparable(layout, name))
+        for name in layout.compared
+    ]
+    return SQL("({})").format(SQL(" OR ").join(pairs)) if pairs else SQL("false")
+
+
+def _comparable(layout: Layout, name: str) -> Composable:
+    cast = _NO_EQUALITY.get(layout.target.columns[name].base)
+    return SQL("::{}").format(SQL(cast)) if cast else SQL("")
+
+
+def _new(layout: Layout, name: str) -> Composable:
+    """A row's new value: where there must be one and none is given, the old one stays."""
+    keep = "COALESCE(s.{0}, t.{0})" if layout.target.columns[name].not_null else "s.{0}"
+    return SQL(keep).format(Identifier(name))
+
+
+def _key_of(layout: Layout, alias: Literal["s", "t"]) -> Composable:
+    """The target's key as an array of texts."""
+    parts = [SQL(alias + ".{}::text").format(Identifier(name)) for name in layout.target.primary_key]
+    return SQL("ARRAY[{}]::text[]").format(SQL(", ").join(parts)) if parts else SQL("NULL::text[]")
+
+
+def fill(connection: Connection[Any], layout: Layout) -> None:
+    """Give rows that will be created what the target gives by default, where it must have a value and none came."""
+    new = SQL("NOT EXISTS (SELECT FROM {} m WHERE m.number = s.rowcall_number{})").format(
+        _MATCH, SQL(" AND NOT m.changed") if layout.version else SQL("")
+    )
+    for name in layout.staged:
+        column = layout.target.columns[name]
+        if column.default is not None and column.not_null and name != layout.version:
+            connection.execute(
+                SQL("UPDATE {} s SET {} = {} WHERE s.{} IS NULL AND {}").format(
+                    STAGE,
+                    Identifier(name),
+                    SQL(column.default),  # pyright: ignore[reportArgumentType] (the catalog's own expression)
+                    Identifier(name),
+                    new,
+                )
+            )
+    if layout.version:
+        connection.execute(
+            SQL(
+                "UPDATE {stage} s SET {version} = 1 + "
+                "coalesce((SELECT m.version FROM {match} m WHERE m.number = s.rowcall_number), 0)"
+            ).format(stage=STAGE, match=_MATCH, version=Identifier(layout.version))
+        )
+
+
+def take_keys(connection: Connection[Any], importer: str, job_id: UUID) -> list[tuple[int, str, int]]:
+    """Take the keys of rows that will be created; those that were taken come back, with the job and row that did."""
+    connection.execute(
+        SQL(
+            "INSERT INTO rowcall.row_key (importer, key, job_id, row_number) "
+            "SELECT %s, s.rowcall_key, %s, s.rowcall_number FROM {} s "
+            "WHERE NOT EXISTS (SELECT FROM {} m WHERE m.number = s.rowcall_number) "
+            "ORDER BY s.rowcall_key ON CONFLICT DO NOTHING"
+        ).format(STAGE, _MATCH),
+        [importer, job_id],
+    )
+    taken = connection.execute(
+        SQL(
+            "SELECT s.rowcall_number, coalesce(j.number, k.job_id::text), k.row_number FROM {} s "
+            "JOIN rowcall.row_key k ON k.importer = %s AND k.key = s.rowcall_key "
+            "LEFT JOIN rowcall.job j ON j.id = k.job_id WHERE (k.job_id, k.row_number) <> (%s, s.rowcall_number)"
+        ).format(STAGE),
+        [importer, job_id],
+    ).fetchall()
+    remove(connection, [number for number, _, _ in taken])
+    return taken
+
+
+def remove(connection: Connection[Any], numbers: Sequence[int]) -> None:
+    """Take rows out of the temporary table."""
+    if numbers:
+        connection.execute(SQL("DELETE FROM {} WHERE rowcall_number = ANY(%s)").format(STAGE), [list(numbers)])
+
+
+def give_back_keys(connection: Connection[Any], job_id: UUID, numbers: Sequence[int]) -> None:
+    """Rows that were not created after all have no key."""
+    connection.execute(
+        "DELETE FROM rowcall.row_key WHERE job_id = %s AND row_number = ANY(%s)", [job_id, list(numbers)]
+    )
+
+
+def write(connection: Connection[Any], layout: Layout, numbers: Sequence[int] | None = None) -> int:
+    """Create and update what the staged rows say, all of them or those with these numbers.
+
+    Returns how many matches were changed by somebody else meanwhile: then nothing of this may stay.
+    """
+    only = SQL(" AND s.rowcall_number = ANY({})").format(Value(list(numbers))) if numbers is not None else SQL("")
+    written = SQL(", ").join(map(Identifier, layout.staged))
+    new = SQL("m.changed" if layout.version else "false")
+    connection.execute(
+        SQL(
+            "INSERT INTO {target} ({written}) OVERRIDING SYSTEM VALUE SELECT {written} FROM {stage} s "
+            "WHERE NOT EXISTS (SELECT FROM {match} m WHERE m.number = s.rowcall_number AND NOT {new}){only} "
+            "ORDER BY s.rowcall_number"
+        ).format(target=layout.target.identifier, written=written, stage=STAGE, match=_MATCH, new=new, only=only)
+    )
+    if layout.on_match != "update" or not layout.compared:
+        return 0
+    expected = connection.execute(
+        SQL("SELECT count(*) FROM {} m JOIN {} s ON s.rowcall_number = m.number WHERE m.changed{}").format(
+            _MATCH, STAGE, only
+        )
+    ).fetchone()
+    if not expected or not expected[0]:
+        return 0
+    assignments = SQL(", ").join(
+        SQL("{} = {}").format(Identifier(name), _new(layout, name)) for name in layout.compared
+    )
+    updated = connection.execute(
+        SQL(
+            "UPDATE {target} t SET {set} FROM {match} m JOIN {stage} s ON s.rowcall_number = m.number "
+            "WHERE m.changed AND t.ctid = m.tid AND t.tableoid = m.part AND t.xmin = m.stamp{only}"
+        ).format(target=layout.target.identifier, set=assignments, match=_MATCH, stage=STAGE, only=only)
+    )
+    return expected[0] - updated.rowcount
+
+
+def staged_numbers(connection: Connection[Any]) -> list[int]:
+    """The rows that are in the temporary table, in order."""
+    rows = connection.execute(SQL("SELECT rowcall_number FROM {} ORDER BY 1").format(STAGE))
+    return [number for (number,) in rows]
+
+
+def violations(connection: Connection[Any], layout: Layout) -> list[Violation]:
+    """What the target's constraints would refuse, found set-wise."""
+    found = [
+        *(
+            _foreign(connection, layout, key)
+            for key in layout.target.foreign
+            if set(key.columns) <= set(layout.columns)
+        ),
+        *(
+            _unique(connection, layout, index)
+            for index in layout.target.unique
+            if set(index.columns) <= set(layout.staged)
+        ),
+        *(_check(connection, check) for check in layout.target.checks if set(check.columns) <= set(layout.staged)),
+    ]
+    return [violation for violation in found if violation.numbers]
+
+
+def _numbers(connection: Connection[Any], select: Composed) -> list[int]:
+    return [number for (number,) in connection.execute(select)]
+
+
+def _foreign(connection: Connection[Any], layout: Layout, key: ForeignKey) -> Violation:
+    table = Identifier(key.table_schema, key.table_name)
+    pairs = zip(key.table_columns, key.columns, strict=True)
+    same = SQL(" AND ").join(SQL("r.{} = s.{}").format(Identifier(one), Identifier(other)) for one, other in pairs)
+    there = SQL(" AND ").join(SQL("s.{} IS NOT NULL").format(Identifier(name)) for name in key.columns)
+    select = SQL("SELECT s.rowcall_number FROM {} s WHERE {} AND NOT EXISTS (SELECT FROM {} r WHERE {})").format(
+        STAGE, there, table, same
+    )
+    own = (key.table_schema, key.table_name) == (layout.target.schema, layout.target.name)
+    # a row may refer to one that comes with it: PostgreSQL judges that when both are there
+    numbers = [] if own else _numbers(connection, select)
+    return Violation(numbers, "foreign", key.name, key.columns, key.table_name)
+
+
+def _unique(connection: Connection[Any], layout: Layout, index: UniqueIndex) -> Violation:
+    same = SQL(" AND ").join(SQL("t.{0} = s.{0}").format(Identifier(name)) for name in index.columns)
+    select = SQL(
+        "SELECT s.rowcall_number FROM {stage} s JOIN {target} t ON {same} "
+        "LEFT JOIN {match} m ON m.number = s.rowcall_number "
+        "WHERE m.number IS NULL OR (m.changed AND (m.tid, m.part) <> (t.ctid, t.tableoid))"
+    ).format(stage=STAGE, target=layout.target.identifier, same=same, match=_MATCH)
+    return Violation(_numbers(connection, select), "unique", index.name, index.columns)
+
+
+def _check(connection: Connection[Any], check: Check) -> Violation:
+    select = SQL(
+        "SELECT s.rowcall_number FROM {} s LEFT JOIN {} m ON m.number = s.rowcall_number WHERE NOT ({})"
+    ).format(
+        STAGE,
+        _MATCH,
+        SQL(check.expression),  # pyright: ignore[reportArgumentType] (the catalog's own expression)
+    )
+    return Violation(_numbers(connection, select), "check", check.name, check.columns)
+
+
+def add_outcomes(connection: Connection[Any], layout: Layout, job_id: UUID) -> None:
+    """An outcome for every staged row. What a skip or a refusal of a match says is added to it."""
+    said = {
+        "skip": ("skipped", "A row with this key exists; it was left as it is."),
+        "fail": ("failed", "A row with this key exists already."),
+    }.get(layout.on_match)
+    matched: Composable = SQL("CASE WHEN m.changed THEN 'updated' ELSE 'unchanged' END")
+    issues: Composable = SQL("NULL::jsonb")
+    if said:
+        matched = Value(said[0])
+        key = layout.keys[0] if layout.keys else ()
+        value = SQL(" || ', ' || ").join(SQL("s.{}::text").format(Identifier(name)) for name in layout.keys[-1])
+        if len(layout.keys) > 1:
+            first = SQL(" || ', ' || ").join(SQL("s.{}::text").format(Identifier(name)) for name in key)
+            value = SQL("coalesce({}, {})").format(first, value)
+        issues = SQL(
+            "CASE WHEN m.number IS NOT NULL THEN jsonb_build_array(jsonb_build_object("
+            "'code', 'ALREADY_EXISTS', 'field', {field}, 'value', {value}, 'message', {message})) END"
+        ).format(field=Value(", ".join(key)), value=value, message=Value(said[1]))
+    connection.execute(
+        SQL(
+            "INSERT INTO rowcall.outcome (job_id, row_number, status, target_key, issues, before) "
+            "SELECT %s, s.rowcall_number, "
+            "(CASE WHEN m.number IS NULL THEN 'created' ELSE {matched} END)::rowcall.status, {key}, {issues}, m.before FROM {stage} s LEFT JOIN {match} m ON m.number = s.rowcall_number"
+        ).format(
+            matched=matched,
+            key=SQL("CASE WHEN m.number IS NULL OR {} THEN {} ELSE m.key END").format(
+                SQL("m.changed" if layout.version else "false"), _key_of(layout, "s")
+            ),
+            issues=issues,
+            stage=STAGE,
+            match=_MATCH,
+        ),
+        [job_id],
+    )
+
+
+def has_rows(connection: Connection[Any], target: Target) -> bool:
+    """Whether there is anything in the target."""
+    row = connection.execute(SQL("SELECT EXISTS (SELECT FROM {})").format(target.identifier)).fetchone()
+    return bool(row and row[0])
+
+
+def default_values(connection: Connection[Any], expression: str, count: int) -> list[str]:
+    """So many values of a column's default."""
+    select = SQL("SELECT ({})::text FROM generate_series(1, %s)").format(SQL(expression))  # pyright: ignore[reportArgumentType] (the catalog's own expression)
+    return [value for (value,) in connection.execute(select, [count])]

@@ -1,0 +1,120 @@
+"""What a table of the application is: columns, keys, what it demands. Read from PostgreSQL's catalog."""
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from psycopg import Connection
+from psycopg.rows import class_row, scalar_row
+from psycopg.sql import Identifier
+
+from rowcall.errors import Final
+from rowcall.model import Code
+from rowcall.store.queries import query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetColumn:
+    """A column of the target."""
+
+    name: str
+    type: str
+    """As PostgreSQL writes it: `character varying(20)`."""
+    base: str
+    """The type's plain name, below domains: `varchar`, `int4`, `_text`."""
+    not_null: bool
+    default: str | None
+    """The expression that fills it: the declared default, or the next value of an identity column."""
+    generated: bool
+    max_length: int | None
+    precision: int | None
+    scale: int | None
+    labels: list[str] | None
+    """Of an enum."""
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UniqueIndex:
+    """Columns that are unique together. Those with expressions or a condition are left to PostgreSQL."""
+
+    name: str
+    columns: list[str]
+    primary: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignKey:
+    """Columns that must be found in another table."""
+
+    name: str
+    columns: list[str]
+    table_schema: str
+    table_name: str
+    table_columns: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A check constraint, as PostgreSQL writes it."""
+
+    name: str
+    columns: list[str]
+    expression: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A table that rows go into."""
+
+    schema: str
+    name: str
+    columns: dict[str, TargetColumn]
+    unique: tuple[UniqueIndex, ...]
+    foreign: tuple[ForeignKey, ...]
+    checks: tuple[Check, ...]
+
+    @property
+    def identifier(self) -> Identifier:
+        return Identifier(self.schema, self.name)
+
+    @property
+    def primary_key(self) -> tuple[str, ...]:
+        return next((tuple(index.columns) for index in self.unique if index.primary), ())
+
+    def is_unique(self, columns: frozenset[str]) -> bool:
+        """Whether PostgreSQL makes sure that no two rows agree in these columns."""
+        return any(columns >= frozenset(index.columns) for index in self.unique)
+
+
+def describe(connection: Connection[Any], table: str) -> Target:
+    """The table of that name, `table` or `schema.table`."""
+    oid = connection.execute("SELECT to_regclass(%s)::oid", (_quoted(table),)).fetchone()
+    if oid is None or oid[0] is None:
+        raise _missing(connection, table)
+    return _described(connection, oid[0])
+
+
+def _described(connection: Connection[Any], oid: int) -> Target:
+    of = {"oid": oid}
+    schema, name = connection.execute(query("target_name"), of).fetchone() or ("", "")
+    columns = connection.cursor(row_factory=class_row(TargetColumn)).execute(query("target_columns"), of).fetchall()
+    return Target(
+        schema=schema,
+        name=name,
+        columns={column.name: column for column in columns},
+        unique=tuple(connection.cursor(row_factory=class_row(UniqueIndex)).execute(query("target_unique"), of)),
+        foreign=tuple(connection.cursor(row_factory=class_row(ForeignKey)).execute(query("target_foreign"), of)),
+        checks=tuple(connection.cursor(row_factory=class_row(Check)).execute(query("target_checks"), of)),
+    )
+
+
+def _quoted(table: str) -> str:
+    return ".".join('"' + part.replace('"', '""') + '"' for part in table.split(".", 1))
+
+
+def _missing(connection: Connection[Any], table: str) -> Final:
+    names = connection.cursor(row_factory=scalar_row).execute(query("target_tables")).fetchall()
+    near = get_close_matches(table, names, 3)
+    hint = f"Did you mean {' or '.join(near)}?" if near else "Create it, or correct the importer's `target`."
+    return Final(Code.BAD_TARGET, f"There is no table {table!r} in the database.", hint=hint)
