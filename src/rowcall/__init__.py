@@ -1,35 +1,39 @@
 """Rowcall: bulk data into and out of PostgreSQL, with every row accounted for."""
 
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
-from rowcall.errors import Final, Retryable, RowcallError
-from rowcall.importer import (
-    Boolean,
-    Choice,
-    Date,
-    DateTime,
-    Decimal,
-    Email,
-    Fail,
-    Field,
-    Flow,
-    Importer,
-    Integer,
-    ItemImporter,
-    ItemResult,
-    Json,
-    List,
-    Lookup,
-    RowOutcome,
-    Skip,
-    Text,
-    Update,
-    Uuid,
-    Version,
-    WholeFileImporter,
-    rule,
-)
-from rowcall.model import Code, Issue, Status
+if TYPE_CHECKING:
+    from rowcall.errors import Final, Retryable, RowcallError
+    from rowcall.export.resource import Resource
+    from rowcall.importer import (
+        Boolean,
+        Choice,
+        Date,
+        DateTime,
+        Decimal,
+        Email,
+        Fail,
+        Field,
+        Flow,
+        Importer,
+        Integer,
+        ItemImporter,
+        ItemResult,
+        Json,
+        List,
+        Lookup,
+        RowOutcome,
+        Skip,
+        Text,
+        Update,
+        Uuid,
+        Version,
+        WholeFileImporter,
+        rule,
+    )
+    from rowcall.model import Code, Issue, Status
 
 __version__ = version("rowcall")
 __all__ = [
@@ -52,6 +56,7 @@ __all__ = [
     "Json",
     "List",
     "Lookup",
+    "Resource",
     "Retryable",
     "RowOutcome",
     "RowcallError",
@@ -65,3 +70,17 @@ __all__ = [
     "__version__",
     "rule",
 ]
+
+_ELSEWHERE = {
+    "rowcall.model": ("Code", "Issue", "Status"),
+    "rowcall.errors": ("Final", "Retryable", "RowcallError"),
+    "rowcall.export.resource": ("Resource",),
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used: the command line is quick to start without them."""
+    if name not in __all__:
+        raise AttributeError(f"module 'rowcall' has no attribute {name!r}")
+    home = next((module for module, names in _ELSEWHERE.items() if name in names), "rowcall.importer")
+    return getattr(import_module(home), name)

@@ -81,4 +81,4 @@ with Database({database.url!r}).connect("killed") as connection:
     slow.write_text("CREATE TABLE second (id int);")
     began = time.monotonic()
     assert _migrate(database, folder) == ["0002_second", "0003_third"]
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 10

@@ -54,7 +54,7 @@ def tables(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("tables")
-def test_the_pack_s_tables_become_importers_like_the_pack_s(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_of_a_pack_become_importers_like_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for known in (rowcall.packs.content.Users, rowcall.packs.content.Articles, rowcall.packs.content.Comments):
         scaffold(known.target)
         source = capsys.readouterr().out
@@ -64,7 +64,12 @@ def test_the_pack_s_tables_become_importers_like_the_pack_s(tmp_path: Path, caps
         for name, field in known.fields.items():
             assert importer.fields[name].required == field.required
             assert isinstance(field, type(importer.fields[name]))  # the pack's Email is a Text too
-    assert "articles_published_at_by_status" not in source
+
+
+@pytest.mark.usefixtures("tables")
+def test_a_constraint_between_columns_is_left_to_a_person(capsys: pytest.CaptureFixture[str]) -> None:
+    scaffold("articles")
+    assert "# - articles_published_at_by_status: ((status = 'published'::text) =" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("tables")

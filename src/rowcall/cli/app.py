@@ -2,46 +2,71 @@
 
 import os
 import sys
+from collections.abc import Callable
+from importlib import import_module
 from typing import NoReturn
 
 import typer
 from rich.console import Console
 
-from rowcall.cli.convert import convert
-from rowcall.cli.inspect import inspect
-from rowcall.errors import Final, RowcallError
+from rowcall.cli.failures import failure_of
+from rowcall.errors import RowcallError
 from rowcall.model import Code
 
-app = typer.Typer(
-    help="Bulk data into and out of PostgreSQL, with every row accounted for.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-app.command()(inspect)
-app.command()(convert)
+COMMANDS = {
+    "inspect": ("inspect:inspect", "What a file is, what its columns hold, what is wrong with it."),
+    "convert": ("convert:convert", "A file into another format."),
+    "import": ("import_:import_file", "A file into a table, every row accounted for."),
+    "resume": ("import_:resume", "Go on with a job that was interrupted, or commit one that was previewed."),
+    "jobs": ("jobs:jobs", "The latest jobs and how far they are."),
+    "rows": ("rows:rows", "What became of the rows of a job."),
+    "receipt": ("receipt:receipt", "A job on one page: file, mapping, balance, who and when."),
+    "export": ("export:export", "Rows of a table or a resource into a file."),
+    "importers": ("importers:importers", "The importers there are, and their fields."),
+    "scaffold": ("scaffold:scaffold", "An importer for a table that exists."),
+    "migrate": ("migrate:migrate", "Bring the tables of Rowcall and of its packs up to date."),
+    "doctor": ("doctor:doctor", "Check the surroundings, or verify a job."),
+}
+"""Where each command is, and what the list of commands says about it."""
+
+
+def commands(asked: str) -> typer.Typer:
+    """The command line. Only the command that is asked for is loaded: the list of them is there at once."""
+    app = typer.Typer(
+        help="Bulk data into and out of PostgreSQL, with every row accounted for.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    for name, (place, summary) in COMMANDS.items():
+        app.command(name, short_help=summary)(_load(place) if name == asked else _elsewhere)
+    return app
+
+
+def _load(place: str) -> Callable[..., None]:
+    module, _, function = place.partition(":")
+    return getattr(import_module(f"rowcall.cli.{module}"), function)
+
+
+def _elsewhere() -> None:
+    """Stands for a command that was not asked for."""
 
 
 def main() -> None:
     """Run the command line. Exit code 0: done; 2: done, with errors in some rows; 1: failed."""
     try:
-        app(standalone_mode=True)
-    except RowcallError as error:
-        _fail(error)
+        commands("".join(sys.argv[1:2]))(standalone_mode=True)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        _fail(Final(Code.SYSTEM_ERROR, f"The system refused: {error.strerror or error}{where}."))
     except Exception as error:
-        if os.environ.get("ROWCALL_DEBUG"):
+        failure = failure_of(error)
+        if failure.code == Code.INTERNAL_ERROR and os.environ.get("ROWCALL_DEBUG"):
             raise
-        hint = "This is a bug: please report it, with what ROWCALL_DEBUG=1 prints in addition."
-        _fail(Final(Code.INTERNAL_ERROR, f"{type(error).__name__}: {error}", hint=hint))
+        _fail(failure)
 
 
 def _fail(error: RowcallError) -> NoReturn:

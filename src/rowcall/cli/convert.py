@@ -8,13 +8,13 @@ import polars as pl
 import typer
 from rich.console import Console
 
-from rowcall.cli import options
-from rowcall.cli.options import read_options
+from rowcall.cli.options import takes_read_options
 from rowcall.cli.progress import batches_with_progress
 from rowcall.errors import Final
 from rowcall.formats import (
     Batch,
     Reading,
+    ReadOptions,
     Refused,
     WriteColumn,
     WriteFormat,
@@ -35,6 +35,7 @@ _PACKED = (".gz", ".bz2", ".xz", ".zst")
 _REJECTS = ("row", "line", "column", "code", "message", "raw")
 
 
+@takes_read_options(without=("decimal", "date_order"))
 def convert(
     source: Annotated[str, typer.Argument(metavar="IN", help="The file to read; - for standard input.")],
     target: Annotated[str, typer.Argument(metavar="OUT", help="The file to write; - for standard output.")],
@@ -42,16 +43,8 @@ def convert(
     rejects: Annotated[
         Path | None, typer.Option(help="Where the bad records go (CSV); else OUT.rejects.csv, if there are any.")
     ] = None,
-    sheet: options.Sheet = None,
-    encoding: options.Encoding = None,
-    delimiter: options.Delimiter = None,
-    quote: options.Quote = None,
-    escape: options.Escape = None,
-    comment: options.Comment = None,
-    header: options.Header = None,
-    records: options.Records = None,
-    format: options.FileFormat = None,  # noqa: A002 (the product's word)
-    ragged: options.Ragged = "reject",
+    *,
+    read: ReadOptions,
     out_delimiter: Annotated[str | None, typer.Option(help="Delimiter of a CSV file that is written.")] = None,
     bom: Annotated[bool, typer.Option(help="Begin a CSV file with a byte order mark, for Excel.")] = False,
     formulas: Annotated[
@@ -59,24 +52,12 @@ def convert(
     ] = "protect",
 ) -> None:
     """Write the rows of a file in another format; every record ends in OUT or, with its reason, in the rejects file."""
-    wanted = read_options(
-        sheet=sheet,
-        encoding=encoding,
-        delimiter=delimiter,
-        quote=quote,
-        escape=escape,
-        comment=comment,
-        header=header,
-        records=records,
-        format=format,
-        ragged=ragged,
-    )
     kind = _target_format(target, to)
     writing = WriteOptions(
         delimiter=_delimiter(out_delimiter, target), bom=bom, formulas="keep" if formulas == "keep" else "protect"
     )
     aside = _Rejects(rejects or _beside(target))
-    with open_rows(sys.stdin.buffer if source == "-" else source, wanted) as reading:
+    with open_rows(sys.stdin.buffer if source == "-" else source, read) as reading:
         reading.settle()
         out = sys.stdout.buffer if target == "-" else Path(target)
         with aside, open_writer(out, kind, reading.columns, writing) as writer:

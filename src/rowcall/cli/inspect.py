@@ -2,21 +2,19 @@
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape as literal
 from rich.table import Table
-from rich.text import Text
 
-from rowcall.cli import options
-from rowcall.cli.options import read_options
+from rowcall.cli.options import AsJson, takes_read_options
 from rowcall.cli.progress import batches_with_progress
-from rowcall.formats import BadRecord, CellIssue, ColumnProfile, Fact, Profile, Reading, open_rows
+from rowcall.cli.screen import screen, table, visible
+from rowcall.formats import BadRecord, CellIssue, ColumnProfile, Fact, Profile, Reading, ReadOptions, open_rows
 
 _FACTS = ("format", "compression", "encoding", "delimiter", "quote", "escape", "newline", "sheet", "records", "header")
 _BAD_SHOWN = 10
@@ -38,45 +36,22 @@ class Seen:
     issues: list[CellIssue] = field(default_factory=list[CellIssue])
 
 
+@takes_read_options()
 def inspect(
     file: Annotated[str, typer.Argument(help="The file; - for standard input.")],
-    sheet: options.Sheet = None,
-    encoding: options.Encoding = None,
-    delimiter: options.Delimiter = None,
-    quote: options.Quote = None,
-    escape: options.Escape = None,
-    comment: options.Comment = None,
-    header: options.Header = None,
-    records: options.Records = None,
-    format: options.FileFormat = None,  # noqa: A002 (the product's word)
-    ragged: options.Ragged = "reject",
-    decimal: options.Decimal = None,
-    date_order: options.DateOrder = None,
+    *,
+    read: ReadOptions,
     rows: Annotated[int, typer.Option(min=0, help="How many of the first rows to show.")] = 5,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document instead of tables.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Tell what a file is and why, what its columns hold, how many rows are good and which are not."""
-    wanted = read_options(
-        sheet=sheet,
-        encoding=encoding,
-        delimiter=delimiter,
-        quote=quote,
-        escape=escape,
-        comment=comment,
-        header=header,
-        records=records,
-        format=format,
-        ragged=ragged,
-        decimal=decimal,
-        date_order=date_order,
-    )
     source = sys.stdin.buffer if file == "-" else file
-    with open_rows(source, wanted) as reading:
-        seen = look_through(reading, Profile(wanted), rows)
+    with open_rows(source, read) as reading:
+        seen = look_through(reading, Profile(read), rows)
         if as_json:
             print(json.dumps(_document(reading, seen), ensure_ascii=False, indent=2))  # noqa: T201 (the command's output)
         else:
-            show(_console(), reading, seen)
+            show(screen(), reading, seen)
 
 
 def look_through(reading: Reading, profile: Profile, rows: int) -> Seen:
@@ -160,18 +135,13 @@ def _column_document(profile: ColumnProfile) -> dict[str, object]:
 # ------------------------------------------------------------------------------------------------------- for a person
 
 
-def _console() -> Console:
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=120)
-
-
 def show(console: Console, reading: Reading, seen: Seen) -> None:
     """Tell a person what was found."""
     counts = reading.counts
     console.print(f"[bold]{literal(reading.file.name)}[/]  {reading.file.size:,} bytes")
     facts = Table.grid(padding=(0, 2))
     for name, fact in _facts(reading):
-        facts.add_row(f"[dim]{name}[/]", f"[bold]{literal(_visible(fact.value))}[/]", f"[dim]{literal(fact.why)}[/]")
+        facts.add_row(f"[dim]{name}[/]", f"[bold]{literal(visible(fact.value))}[/]", f"[dim]{literal(fact.why)}[/]")
     console.print(facts)
     for sheet in reading.detected.sheets:
         hidden = "" if sheet.visible else " (hidden)"
@@ -196,27 +166,11 @@ def _columns_table(profiles: tuple[ColumnProfile, ...], width: int) -> Table:
             f"{100 * p.filled / p.rows:.1f} %" if p.rows else "-",
             f"{p.distinct:,}" if p.distinct_exact else f"~{p.distinct:,}",
             _kind(p),
-            literal(" · ".join(_visible(sample)[:40] for sample in p.samples)),
+            literal(" · ".join(visible(sample)[:40] for sample in p.samples)),
         )
         for p in profiles[:200]
     ]
-    return _table(("column", "filled", "distinct", "looks like", "samples"), rows, whole=4, width=width)
-
-
-def _table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, whole: int, width: int) -> Table:
-    """A table of single lines; what the first `whole` columns leave of the width is divided among the others."""
-    cells = [[Text.from_markup(cell) for cell in row] for row in rows]
-    widths = [max([len(header), *(row[i].cell_len for row in cells)]) for i, header in enumerate(headers)]
-    left = width - sum(widths[:whole]) - 3 * len(headers)
-    most = max(8, left // max(1, len(headers) - whole))
-    table = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False)
-    for i, header in enumerate(headers):
-        table.add_column(header, no_wrap=True, overflow="ellipsis")
-        for row in cells if i >= whole else ():
-            row[i].truncate(most, overflow="ellipsis")
-    for row in cells:
-        table.add_row(*row)
-    return table
+    return table(("column", "filled", "distinct", "looks like", "samples"), rows, whole=4, width=width)
 
 
 def _kind(profile: ColumnProfile) -> str:
@@ -236,25 +190,20 @@ def _rows_table(reading: Reading, seen: Seen, width: int) -> Table:
         (
             f"{number:,}",
             f"{line:,}",
-            *("[dim]null[/]" if c is None else literal(_visible(c)[:40]) for c in cells[: len(shown)]),
+            *("[dim]null[/]" if c is None else literal(visible(c)[:40]) for c in cells[: len(shown)]),
         )
         for number, line, cells in seen.rows
     ]
-    return _table(("row", "line", *(literal(c.name) for c in shown)), rows, whole=2, width=width)
+    return table(("row", "line", *(literal(c.name) for c in shown)), rows, whole=2, width=width)
 
 
 def _show_bad(console: Console, reading: Reading, seen: Seen) -> None:
     for bad in seen.bad:
         console.print(f"[red]line {bad.line:,}[/] row {bad.number:,} [dim]{bad.code}[/] {literal(bad.message)}")
-        console.print(f"  {literal(_visible(bad.text[:_RAW_SHOWN]))}", style="dim", soft_wrap=True)
+        console.print(f"  {literal(visible(bad.text[:_RAW_SHOWN]))}", style="dim", soft_wrap=True)
     for issue in seen.issues:
         where = f"[red]line {issue.line:,}[/] row {issue.number:,}"
         console.print(f"{where} [dim]{issue.code}[/] {literal(issue.message)}")
     more = reading.counts.bad - len(seen.bad) + reading.counts.issues - len(seen.issues)
     if more:
         console.print(f"[dim]and {more:,} more[/]")
-
-
-def _visible(text: str) -> str:
-    """Text on one line, with control characters spelled out."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

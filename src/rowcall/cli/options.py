@@ -1,6 +1,9 @@
 """Options that several commands share: how a file is read."""
 
-from typing import Annotated, Literal, cast
+import inspect
+from collections.abc import Callable, Collection
+from functools import wraps
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 import typer
 
@@ -9,59 +12,87 @@ from rowcall.errors import Final
 from rowcall.formats import Format, ReadOptions
 from rowcall.model import Code
 
-Sheet = Annotated[str | None, typer.Option(help="Sheet of a workbook, by name or by position from 1.")]
-Encoding = Annotated[str | None, typer.Option(help="Encoding of a text file, such as utf-8 or windows-1252.")]
-Delimiter = Annotated[str | None, typer.Option(help="What divides the fields: a character or two, or 'tab'.")]
-Quote = Annotated[str | None, typer.Option(help="The quote character; '' when quotes are just text.")]
-Escape = Annotated[str | None, typer.Option(help="How a quote inside a field is written: doubled or backslash.")]
-Comment = Annotated[str | None, typer.Option(help="Lines starting with this are comments.")]
-Header = Annotated[int | None, typer.Option(help="Line (or sheet row) of the header, from 1; 0 when there is none.")]
-Records = Annotated[str | None, typer.Option(help="Key of a JSON document under which the records lie.")]
-FileFormat = Annotated[
-    str | None, typer.Option("--format", help="Read the file as this format, whatever it looks like.")
-]
-Ragged = Annotated[str, typer.Option(help="Records with too few fields: reject, or pad with empty ones.")]
-Decimal = Annotated[str | None, typer.Option(help="Decimal mark, where the values leave it open: point or comma.")]
-DateOrder = Annotated[str | None, typer.Option(help="Order of dates, where the values leave it open: dmy, mdy or ymd.")]
+_FORMATS = tuple(kind.value for kind in Format)
+_MARKS = {"point": ".", "comma": ",", ".": ".", ",": ","}
+_Command = TypeVar("_Command", bound=Callable[..., None])
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document instead of tables.")]
 
 
 def read_options(
     *,
-    sheet: str | None = None,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    quote: str | None = None,
-    escape: str | None = None,
-    comment: str | None = None,
-    header: int | None = None,
-    records: str | None = None,
-    format: str | None = None,  # noqa: A002 (the product's word)
-    ragged: str = "reject",
-    decimal: str | None = None,
-    date_order: str | None = None,
+    sheet: Annotated[str | None, typer.Option(help="Sheet of a workbook, by name or by position from 1.")] = None,
+    encoding: Annotated[
+        str | None, typer.Option(help="Encoding of a text file, such as utf-8 or windows-1252.")
+    ] = None,
+    delimiter: Annotated[
+        str | None, typer.Option(help="What divides the fields: a character or two, or 'tab'.")
+    ] = None,
+    quote: Annotated[str | None, typer.Option(help="The quote character; '' when quotes are just text.")] = None,
+    escape: Annotated[
+        str | None, typer.Option(help="How a quote inside a field is written: doubled or backslash.")
+    ] = None,
+    comment: Annotated[str | None, typer.Option(help="Lines starting with this are comments.")] = None,
+    header: Annotated[
+        int | None, typer.Option(help="Line (or sheet row) of the header, from 1; 0 when there is none.")
+    ] = None,
+    records: Annotated[str | None, typer.Option(help="Key of a JSON document under which the records lie.")] = None,
+    format: Annotated[  # noqa: A002 (the product's word)
+        str | None, typer.Option(help="Read the file as this format, whatever it looks like.")
+    ] = None,
+    ragged: Annotated[
+        str, typer.Option(help="Records with too few fields: reject, or pad with empty ones.")
+    ] = "reject",
+    decimal: Annotated[
+        str | None, typer.Option(help="Decimal mark, where the values leave it open: point or comma.")
+    ] = None,
+    date_order: Annotated[
+        str | None, typer.Option(help="Order of dates, where the values leave it open: dmy, mdy or ymd.")
+    ] = None,
 ) -> ReadOptions:
     """The options of `open_rows` from those of a command."""
-    marks = {"point": ".", "comma": ",", ".": ".", ",": ","}
     return ReadOptions(
-        format=Format(_one_of("--format", format, [f.value for f in Format])) if format else None,
+        format=Format(one_of("--format", format, _FORMATS)) if format else None,
         encoding=encoding,
         delimiter=delimiter,
         quote=quote,
-        escape=cast("Literal['doubled', 'backslash'] | None", _one_of("--escape", escape, ["doubled", "backslash"])),
+        escape=cast("Literal['doubled', 'backslash'] | None", one_of("--escape", escape, ("doubled", "backslash"))),
         comment=comment,
         header=header,
         sheet=int(sheet) if sheet and sheet.isdecimal() else sheet,
         records=records,
-        ragged=cast("Literal['reject', 'pad']", _one_of("--ragged", ragged, ["reject", "pad"])),
-        decimal=cast("Literal['.', ','] | None", marks.get(_one_of("--decimal", decimal, list(marks)) or "")),
+        ragged=cast("Literal['reject', 'pad']", one_of("--ragged", ragged, ("reject", "pad"))),
+        decimal=cast("Literal['.', ','] | None", _MARKS.get(one_of("--decimal", decimal, _MARKS) or "")),
         date_order=cast(
-            "Literal['dmy', 'mdy', 'ymd'] | None", _one_of("--date-order", date_order, ["dmy", "mdy", "ymd"])
+            "Literal['dmy', 'mdy', 'ymd'] | None", one_of("--date-order", date_order, ("dmy", "mdy", "ymd"))
         ),
         limits=limits_from(),
     )
 
 
-def _one_of(option: str, value: str | None, allowed: list[str]) -> str | None:
+def takes_read_options(*, without: Collection[str] = ()) -> Callable[[_Command], _Command]:
+    """Give a command the options of `read_options`, in the place of its parameter `read`, which takes them together."""
+    shared = [p for p in inspect.signature(read_options).parameters.values() if p.name not in without]
+
+    def decorate(command: _Command) -> _Command:
+        @wraps(command)
+        def with_options(**given: Any) -> None:
+            read = read_options(**{parameter.name: given.pop(parameter.name) for parameter in shared})
+            command(read=read, **given)
+
+        own = inspect.signature(command).parameters.values()
+        parameters = [new for p in own for new in (shared if p.name == "read" else [p])]
+        named = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
+        told: Any = with_options  # Typer asks a function for these, and takes them as they are
+        told.__signature__ = inspect.Signature(named)
+        told.__annotations__ = {parameter.name: parameter.annotation for parameter in named}
+        return told
+
+    return decorate
+
+
+def one_of(option: str, value: str | None, allowed: Collection[str]) -> str | None:
+    """The value of an option, which must be one of these."""
     if value is not None and value not in allowed:
         raise Final(Code.BAD_OPTION, f"{option} is {value!r}; expected {', '.join(allowed)}.")
     return value

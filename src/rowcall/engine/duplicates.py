@@ -17,18 +17,17 @@ import polars as pl
 from psycopg import Connection
 from psycopg.sql import Identifier
 
-from rowcall.engine.judge import judge_rows
+from rowcall.engine.judge import OUTCOMES, judge_rows, rows_of
 from rowcall.engine.resolve import resolve
 from rowcall.engine.work import Work
 from rowcall.store.copying import copy_in
 from rowcall.store.db import Database
-from rowcall.store.rows import read_rows
+from rowcall.store.rows import RowBatch, all_batches, read_rows
 
-_CHUNK = 50_000
 _JUDGED = 10_000
 _PARTS = 32
 _ENTRY = np.dtype([("hash", np.uint64), ("number", np.int64)])
-_NO_OUTCOMES = pl.DataFrame(schema={"row_number": pl.Int64})
+_NO_OUTCOMES = pl.DataFrame(schema=OUTCOMES)
 Entries = npt.NDArray[Any]
 
 
@@ -64,7 +63,7 @@ def decide_duplicates(database: Database, connection: Connection[Any], work: Wor
     if not sets or not work.job.row_count:
         return
     with tempfile.TemporaryDirectory(prefix="rowcall-keys-") as folder:
-        _spill_all(database, work, sets, Path(folder), workers)
+        _spill_all(database, connection, work, sets, Path(folder), workers)
         for place, one in enumerate(sets):
             for part in range(_PARTS):
                 numbers = _repeated(_file(Path(folder), place, part))
@@ -75,24 +74,25 @@ def decide_duplicates(database: Database, connection: Connection[Any], work: Wor
 # --------------------------------------------------------------------------------- which rows might be equal
 
 
-def _spill_all(database: Database, work: Work, sets: Sequence[KeySet], folder: Path, workers: int) -> None:
+def _spill_all(
+    database: Database, connection: Connection[Any], work: Work, sets: Sequence[KeySet], folder: Path, workers: int
+) -> None:
     """Write the hash of each row's keys to disk, divided by hash, so that memory doesn't grow with the file."""
-    rows = work.job.row_count or 0
-    firsts = range(1, rows + 1, _CHUNK)
-    pool = min(workers, len(firsts))
+    batches = all_batches(connection, work.job.id)
+    pool = min(workers, len(batches))
 
     def share(thread: int) -> None:
         with database.reconnect("keys") as connection:
-            for first in firsts[thread::pool]:
-                for place, entries in enumerate(_hashed(connection, work, sets, first)):
+            for batch in batches[thread::pool]:
+                for place, entries in enumerate(_hashed(connection, work, sets, batch)):
                     _spill(folder, place, thread, entries)
 
     with ThreadPoolExecutor(pool) as executor:
         list(executor.map(share, range(pool)))
 
 
-def _hashed(connection: Connection[Any], work: Work, sets: Sequence[KeySet], first: int) -> list[Entries]:
-    values = _key_values(connection, work, sets, first)
+def _hashed(connection: Connection[Any], work: Work, sets: Sequence[KeySet], batch: RowBatch) -> list[Entries]:
+    values = _key_values(connection, work, sets, batch)
     entries: list[Entries] = []
     for one in sets:
         whole = values if one.kind == "content" else values.drop_nulls(list(one.fields))
@@ -103,12 +103,12 @@ def _hashed(connection: Connection[Any], work: Work, sets: Sequence[KeySet], fir
     return entries
 
 
-def _key_values(connection: Connection[Any], work: Work, sets: Sequence[KeySet], first: int) -> pl.DataFrame:
+def _key_values(connection: Connection[Any], work: Work, sets: Sequence[KeySet], batch: RowBatch) -> pl.DataFrame:
     """The values of the fields that are keys, as they will be written; null where they can't be read."""
     names = {name for one in sets for name in one.fields}
     scopes = {lookup.within for name, lookup in work.lookups.items() if name in names and lookup.within}
     positions = {name: place for name, place in work.positions.items() if name in names | scopes}
-    rows = read_rows(connection, work.job.id, positions, first=first, last=first + _CHUNK - 1).drop("problems")
+    rows = rows_of(connection, work, batch, positions).drop("problems")
     constants = work.job.config.constants
     rows = rows.with_columns(pl.lit(constants[name]).alias(name) for name in names if name in constants)
     rows, _ = resolve(connection, {name: lookup for name, lookup in work.lookups.items() if name in names}, rows)

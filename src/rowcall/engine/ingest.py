@@ -1,7 +1,6 @@
 """From the stored file to rows in the database, batch by batch, each with its checkpoint."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +8,17 @@ import msgspec
 import polars as pl
 from psycopg import Connection
 
+from rowcall.engine.ahead import ahead
 from rowcall.engine.pace import Pace
+from rowcall.engine.scratch import Scratch
 from rowcall.formats import Batch, Reading, open_rows
 from rowcall.store import files
 from rowcall.store.copying import cells_text
 from rowcall.store.jobs import Job, set_ingested
+from rowcall.store.mappings import columns_of
 from rowcall.store.rows import Checkpoint, RowBatch, add_batch, checkpoint_of
 
+_STORED = ["number", "line", "cells", "problems"]
 _RAW_KEPT = 10_000
 Told = Callable[[int, int, int], None]
 """Takes rows so far, bytes so far, bytes in all."""
@@ -28,58 +31,57 @@ def open_file(job: Job) -> Reading:
     return open_rows(location, options=job.config.read, name=job.file_name)
 
 
-def ingest(connection: Connection[Any], job: Job, reading: Reading, pace: Pace, tell: Told) -> None:
+def ingest(
+    connection: Connection[Any], job: Job, reading: Reading, pace: Pace, tell: Told, *, scratch: Scratch
+) -> None:
     """Bring in what is not in yet. The reader counts rows the same way each time, so a row number is a checkpoint."""
+    mapped = [column.position for column in columns_of(connection, job.id) if column.target_field]
     done = checkpoint_of(connection, job.id)
     batch = done.batch
-    for part in _parts(reading, done, pace):
+    for rows in ahead(_parts(reading, done, pace, mapped)):
         batch += 1
-        first, last = part.rows.item(0, "number"), part.rows.item(-1, "number")
-        with pace.step(part.size):
-            add_batch(connection, job.id, RowBatch(batch, first, last), part.rows)
+        first, last = rows.item(0, "number"), rows.item(-1, "number")
+        with pace.step(int(rows["cells"].estimated_size())):
+            add_batch(connection, job.id, RowBatch(batch, first, last), rows.select(_STORED))
+        scratch.put(batch, rows.drop("line", "cells"))
         tell(last, reading.position, reading.file.size)
-    counts = reading.counts
-    set_ingested(connection, job, counts)
+    set_ingested(connection, job, reading.counts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Rows ready to be stored, and about how many bytes they are."""
-
-    rows: pl.DataFrame
-
-    @property
-    def size(self) -> int:
-        return int(self.rows.estimated_size())
-
-
-def _parts(reading: Reading, done: Checkpoint, pace: Pace) -> Iterator[_Part]:
+def _parts(reading: Reading, done: Checkpoint, pace: Pace, mapped: Sequence[int]) -> Iterator[pl.DataFrame]:
     """The rows behind the checkpoint in pieces of the pace's size."""
     waiting: list[pl.DataFrame] = []
     height = 0
     for batch in reading:
-        rows = _rows(batch)
+        rows = _rows(batch, mapped)
         rows = rows.filter(pl.col("number") > done.row) if rows.height and rows.item(0, "number") <= done.row else rows
         waiting.append(rows)
         height += rows.height
         while height >= pace.rows:
             whole = pl.concat(waiting)
             size = pace.rows
-            yield _Part(whole.head(size))
+            yield whole.head(size)
             waiting = [whole.slice(size)]
             height -= size
     if height:
-        yield _Part(pl.concat(waiting))
+        yield pl.concat(waiting)
 
 
-def _rows(batch: Batch) -> pl.DataFrame:
+def _rows(batch: Batch, mapped: Sequence[int]) -> pl.DataFrame:
     """Good and bad records of a batch together, in order: each has a number and is accounted for."""
-    good = pl.DataFrame({"number": batch.numbers, "line": batch.lines, "cells": cells_text(batch.frame)}).with_columns(
-        pl.lit(None, pl.String).alias("problems")
+    none = pl.repeat(None, batch.frame.height, dtype=pl.String, eager=True)
+    good = pl.DataFrame(
+        {
+            "number": batch.numbers,
+            "line": batch.lines,
+            "cells": cells_text(batch.frame),
+            "problems": none,
+            **{str(at): batch.frame.to_series(at) if at < batch.frame.width else none for at in mapped},
+        }
     )
     if not batch.bad and not batch.issues:
         return good
-    return pl.concat([_with_issues(good, batch), _bad(batch)]).sort("number")
+    return pl.concat([_with_issues(good, batch), _bad(batch)], how="diagonal").sort("number")
 
 
 def _with_issues(good: pl.DataFrame, batch: Batch) -> pl.DataFrame:
@@ -96,9 +98,8 @@ def _with_issues(good: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         problems.setdefault(issue.number, []).append(cell)
     texts = {number: _json({"cells": cells}) for number, cells in problems.items()}
     found = pl.DataFrame({"number": list(texts), "found": list(texts.values())}, schema_overrides={"number": pl.Int64})
-    return good.join(found, on="number", how="left", maintain_order="left").select(
-        "number", "line", "cells", pl.col("found").alias("problems")
-    )
+    joined = good.join(found, on="number", how="left", maintain_order="left")
+    return joined.with_columns(pl.col("found").alias("problems")).drop("found")
 
 
 def _bad(batch: Batch) -> pl.DataFrame:

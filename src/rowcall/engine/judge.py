@@ -30,8 +30,16 @@ class Judged:
 
 def judge(connection: Connection[Any], work: Work, batch: RowBatch) -> Judged:
     """Read a batch's rows, look up, verify, and drop those that lose against another row of the file."""
-    rows = read_rows(connection, work.job.id, dict(work.positions), first=batch.first_row, last=batch.last_row)
+    rows = rows_of(connection, work, batch, dict(work.positions))
     return judge_rows(connection, work, rows, duplicates(connection, work, batch))
+
+
+def rows_of(connection: Connection[Any], work: Work, batch: RowBatch, positions: dict[str, int]) -> pl.DataFrame:
+    """The rows of a batch, from beside this process if it brought them in, else from the database."""
+    rows = work.scratch.get(batch, positions)
+    if rows is not None:
+        return rows
+    return read_rows(connection, work.job.id, positions, first=batch.first_row, last=batch.last_row)
 
 
 def judge_rows(connection: Connection[Any], work: Work, rows: pl.DataFrame, lost: pl.DataFrame) -> Judged:
@@ -41,7 +49,7 @@ def judge_rows(connection: Connection[Any], work: Work, rows: pl.DataFrame, lost
         pl.lit(text).alias(name) for name, text in work.job.config.constants.items()
     )
     if broken.height:
-        texts = texts.filter(~pl.col("number").is_in(broken["row_number"]))
+        texts = texts.filter(~pl.col("number").is_in(broken["row_number"].implode()))
     texts, unresolved = resolve(connection, dict(work.lookups), texts)
     verified = verify(
         work.importer,
@@ -52,12 +60,12 @@ def judge_rows(connection: Connection[Any], work: Work, rows: pl.DataFrame, lost
     )
     good, issues = verified.frame, verified.issues
     if unusable.height:
-        good = good.filter(~pl.col("number").is_in(unusable["number"]))
+        good = good.filter(~pl.col("number").is_in(unusable["number"].implode()))
         issues = pl.concat([unusable, issues])
     failed = failures(issues)
     if lost.height:
-        lost = lost.filter(pl.col("row_number").is_in(good["number"]))
-        good = good.filter(~pl.col("number").is_in(lost["row_number"]))
+        lost = lost.filter(pl.col("row_number").is_in(good["number"].implode()))
+        good = good.filter(~pl.col("number").is_in(lost["row_number"].implode()))
     return Judged(good, pl.concat([broken, failed, lost]))
 
 

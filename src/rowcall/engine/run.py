@@ -16,6 +16,7 @@ from rowcall.engine.finish import balance_of, finish_job, start_processing
 from rowcall.engine.ingest import ingest, open_file
 from rowcall.engine.map import decide_readings, map_columns
 from rowcall.engine.pace import Pace
+from rowcall.engine.scratch import Scratch
 from rowcall.engine.work import Work, checked_target, limits_of, prepare_work
 from rowcall.errors import Final, Retryable, RowcallError
 from rowcall.importer import Importer
@@ -38,6 +39,7 @@ class Run:
     database: Database
     importer: type[Importer]
     settings: Settings
+    scratch: Scratch
     tell: Callable[["Progress"], None] = lambda _: None
     stop: threading.Event = field(default_factory=threading.Event)
 
@@ -96,7 +98,8 @@ def _bring_in(run: Run, control: Connection[Any], job: Job) -> Job:
             with control.transaction():
                 add_columns(control, job.id, columns)
         pace = Pace(run.settings.batch_rows_min, run.settings.batch_rows_max)
-        ingest(control, job, reading, pace, tell)
+        run.scratch.clear()
+        ingest(control, job, reading, pace, tell, scratch=run.scratch)
         kind = reading.detected.format.value
     job = jobs.get_job(control, str(job.id))
     decide_readings(control, job, run.importer, kind)
@@ -105,7 +108,7 @@ def _bring_in(run: Run, control: Connection[Any], job: Job) -> Job:
 
 def _begin(run: Run, control: Connection[Any], job: Job) -> Job:
     """COLUMN_MAPPING: settle what doesn't depend on the target, then start."""
-    work = prepare_work(control, job, run.importer, dry=True)
+    work = prepare_work(control, job, run.importer, run.scratch, dry=True)
     run.tell(Progress(phase="checking", rows=job.row_count or 0, done=0, total=job.row_count or 0))
     decide_duplicates(run.database, control, work, workers=run.settings.workers)
     with control.transaction():
@@ -119,7 +122,7 @@ def _begin(run: Run, control: Connection[Any], job: Job) -> Job:
 
 def _process(run: Run, control: Connection[Any], job: Job) -> Job:
     """VALIDATING or PROCESSING: commit the batches that wait, then end the job."""
-    work = prepare_work(control, job, run.importer, dry=job.state is State.VALIDATING)
+    work = prepare_work(control, job, run.importer, run.scratch, dry=job.state is State.VALIDATING)
     if job.state is State.PROCESSING and run.importer.atomic:
         return _all_or_nothing(run, control, work)
     while pending_batches(control, job.id):

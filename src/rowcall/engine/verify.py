@@ -27,6 +27,7 @@ _ISSUE_SCHEMA = {
     "value": pl.String,
     "message": pl.String,
 }
+_NOTHING = pl.lit(None, dtype=pl.String)
 _NO_READINGS: Mapping[str, ColumnReading] = MappingProxyType({})
 _NO_LIMITS: Mapping[str, ColumnLimits] = MappingProxyType({})
 
@@ -215,8 +216,8 @@ class _Batch:
             if not fails:
                 continue
             if isinstance(judged, Rule):
-                column = self.steps.column(judged.field)
-                yield _Finding(self._heard(judged, mask), column, refused(judged.code, pl.lit(judged.message)))
+                told = refused(judged.code, pl.lit(judged.message))
+                yield _Finding(self._heard(judged, mask), self.steps.column(judged.field), told)
             else:
                 column, check = judged
                 yield _Finding(mask.fill_null(False), column, refused(check.code, check.message))
@@ -240,10 +241,10 @@ def _issues(batch: _Batch, findings: list[_Finding], unresolved: pl.DataFrame | 
 
 def _told(batch: _Batch, finding: _Finding) -> pl.DataFrame:
     """The issues of one finding."""
-    column, nothing = finding.column, pl.Series([None], dtype=pl.String)
+    column = finding.column
     numbers = batch.rows["number"].filter(finding.mask)
-    text = nothing if column is None else batch.texts[column.name].filter(finding.mask)
-    value = batch.rows[column.name].filter(finding.mask) if column and column.is_mapped else nothing
+    text = batch.texts[column.name].filter(finding.mask) if column else _NOTHING
+    value = batch.rows[column.name].filter(finding.mask) if column and column.is_mapped else _NOTHING
     cut = pl.when(pl.col("text").str.len_chars() > _FOUND_SHOWN).then(pl.col("text").str.slice(0, _FOUND_SHOWN) + "…")
     frame = numbers.to_frame().with_columns(text.alias("text"), value.alias("value"))
     told = frame.with_columns(found=cut.otherwise(pl.col("text"))).select(

@@ -8,6 +8,7 @@ from typing import Any
 from psycopg import Connection
 
 from rowcall.engine.map import readings_of
+from rowcall.engine.scratch import Scratch
 from rowcall.errors import Final
 from rowcall.importer import Fail, Importer, Lookup, Skip, Update, Version
 from rowcall.importer.fields import ColumnLimits, ColumnReading
@@ -35,6 +36,7 @@ class Work:
     lookups: Mapping[str, Lookup]
     dry: bool
     """Nothing stays but the outcomes."""
+    scratch: Scratch
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -46,7 +48,9 @@ class Work:
         )
 
 
-def prepare_work(connection: Connection[Any], job: Job, importer: type[Importer], *, dry: bool) -> Work:
+def prepare_work(
+    connection: Connection[Any], job: Job, importer: type[Importer], scratch: Scratch, *, dry: bool
+) -> Work:
     """Put a job's work together from what is stored about it."""
     target = checked_target(connection, importer)
     columns = columns_of(connection, job.id)
@@ -63,6 +67,7 @@ def prepare_work(connection: Connection[Any], job: Job, importer: type[Importer]
         limits=limits_of(importer, target),
         lookups={name: field for name, field in importer.fields.items() if isinstance(field, Lookup) and name in given},
         dry=dry,
+        scratch=scratch,
     )
 
 

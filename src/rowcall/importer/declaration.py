@@ -21,13 +21,7 @@ from rowcall.model import Code
 if TYPE_CHECKING:
     from rowcall.importer.importer import Importer
 
-_DERIVED = {
-    "fields": "fields",
-    "rules": "@rule",
-    "keys": "key",
-    "description": "a docstring",
-    "abstract": "abstract=True",
-}
+_DERIVED = {"fields": "an attribute per field", "rules": "@rule", "keys": "key", "description": "a docstring"}
 _NUMBER = "number"  # the row's own number stands under this name beside the fields
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _Kind = TypeVar("_Kind")
@@ -112,8 +106,8 @@ def _attribute_mistakes(importer: Class) -> Iterator[str]:
             )
         elif isinstance(value, Field) and _field_name(name) == _NUMBER:
             yield f".{name}: rows have their own number under this name. Call it otherwise, with column={_NUMBER!r}."
-        elif name in _DERIVED and name != "abstract":
-            yield f".{name} can't be set: it follows from the declaration. Use {_DERIVED[name]}."
+        elif name in _DERIVED:
+            yield f".{name} can't be set: it follows from the declaration. Write {_DERIVED[name]}."
         elif not isinstance(value, (Field, RuleDeclaration)) and name not in api and not name.startswith("_"):
             yield from _misspelling(name, api)
 

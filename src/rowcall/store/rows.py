@@ -11,7 +11,7 @@ from psycopg.rows import class_row, scalar_row
 from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from rowcall.model import Status
-from rowcall.store.copying import copy_in, copy_out
+from rowcall.store.copying import copy_in, read_columns
 from rowcall.store.queries import query
 
 _ROW = Identifier("rowcall", "row")
@@ -64,6 +64,12 @@ def pending_batches(connection: Connection[Any], job_id: UUID) -> int:
     return connection.cursor(row_factory=scalar_row).execute(query("pending_batches"), {"id": job_id}).fetchone() or 0
 
 
+def all_batches(connection: Connection[Any], job_id: UUID) -> list[RowBatch]:
+    """All batches of a job."""
+    cursor = connection.cursor(row_factory=class_row(RowBatch))
+    return cursor.execute(query("all_batches"), {"id": job_id}).fetchall()
+
+
 def split(connection: Connection[Any], job_id: UUID, batch: RowBatch) -> None:
     """Make two batches of one that is too much for one statement."""
     middle = (batch.first_row + batch.last_row) // 2
@@ -101,10 +107,11 @@ def read_rows(
     numbers: Sequence[int] | None = None,
 ) -> pl.DataFrame:
     """Rows by number: `number`, `problems`, and the cells at these positions under the given names."""
-    cells: list[Composable] = [SQL("cells[{}]").format(Literal(position + 1)) for position in positions.values()]
+    columns: dict[str, Composable] = {"problems": SQL("problems::text")} | {
+        name: SQL("cells[{}]").format(Literal(position + 1)) for name, position in positions.items()
+    }
     only = SQL(" AND number = ANY({})").format(Literal(list(numbers))) if numbers is not None else SQL("")
-    select = SQL("SELECT {} FROM rowcall.row WHERE job_id = {} AND number BETWEEN {} AND {}{} ORDER BY number").format(
-        SQL(", ").join([SQL("number, problems"), *cells]), Literal(job_id), Literal(first), Literal(last), only
+    source = SQL("rowcall.row WHERE job_id = {} AND number BETWEEN {} AND {}{} ORDER BY number").format(
+        Literal(job_id), Literal(first), Literal(last), only
     )
-    schema = [("number", pl.Int64), ("problems", pl.String), *((name, pl.String) for name in positions)]
-    return copy_out(connection, select, schema)
+    return read_columns(connection, source, "number", columns)

@@ -359,7 +359,8 @@ def add_outcomes(connection: Connection[Any], layout: Layout, job_id: UUID) -> N
         SQL(
             "INSERT INTO rowcall.outcome (job_id, row_number, status, target_key, issues, before) "
             "SELECT %s, s.rowcall_number, "
-            "(CASE WHEN m.number IS NULL THEN 'created' ELSE {matched} END)::rowcall.status, {key}, {issues}, m.before FROM {stage} s LEFT JOIN {match} m ON m.number = s.rowcall_number"
+            "(CASE WHEN m.number IS NULL THEN 'created' ELSE {matched} END)::rowcall.status, "
+            "{key}, {issues}, m.before FROM {stage} s LEFT JOIN {match} m ON m.number = s.rowcall_number"
         ).format(
             matched=matched,
             key=SQL("CASE WHEN m.number IS NULL OR {} THEN {} ELSE m.key END").format(

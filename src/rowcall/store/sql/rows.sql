@@ -18,6 +18,10 @@ SELECT number, first_row, last_row FROM rowcall.batch
 WHERE job_id = %(id)s AND number = %(number)s AND state = 'pending'
 FOR UPDATE SKIP LOCKED
 
+-- all_batches --
+-- Every batch of a job.
+SELECT number, first_row, last_row FROM rowcall.batch WHERE job_id = %(id)s ORDER BY first_row
+
 -- pending_batches --
 -- How many batches still wait.
 SELECT count(*) FROM rowcall.batch WHERE job_id = %(id)s AND state = 'pending'

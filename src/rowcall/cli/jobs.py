@@ -1,0 +1,113 @@
+"""`rowcall jobs`: the latest jobs and how far they are."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape as literal
+
+from rowcall.cli.options import AsJson, one_of
+from rowcall.cli.screen import document, screen, table
+from rowcall.config import settings_from
+from rowcall.model import State
+from rowcall.store.db import open_database
+from rowcall.store.jobs import Job, JobCounts, list_jobs
+from rowcall.store.results import counts_of_jobs
+
+
+def jobs(
+    state: Annotated[str | None, typer.Option(help="Only jobs in this state, such as PROCESSING.")] = None,
+    importer: Annotated[str | None, typer.Option(help="Only jobs of this importer.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many, the newest first.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List the latest jobs: state, importer, file, and what became of the rows so far."""
+    wanted = one_of("--state", state.upper() if state else None, list(State))
+    with open_database(settings_from()) as database, database.connect("jobs") as connection:
+        found = list_jobs(connection, state=wanted, importer=importer, most=limit)
+        counted = counts_of_jobs(connection, found)
+    each = [(job, counted[job.id]) for job in found]
+    if as_json:
+        sys.stdout.write(document([job_document(job, counts) for job, counts in each]) + "\n")
+    else:
+        _show(screen(), each)
+
+
+def job_document(job: Job, counts: JobCounts) -> dict[str, Any]:
+    """A job for a program."""
+    return {
+        "id": job.id,
+        "number": job.number,
+        "state": job.state,
+        "importer": job.importer,
+        "dryRun": job.config.dry_run,
+        "file": file_document(job),
+        "counts": counts_document(job, counts),
+        "account": job.account,
+        "createdAt": job.created_at,
+        "startedAt": job.processing_started_at,
+        "endedAt": job.completed_at,
+        "error": job.last_error,
+    }
+
+
+def file_document(job: Job) -> dict[str, Any]:
+    """A job's file for a program."""
+    return {"name": job.file_name, "sha256": job.file_sha256, "size": job.file_size}
+
+
+def counts_document(job: Job, counts: JobCounts) -> dict[str, int]:
+    """What became of the rows, and the lines beside them; `rows` are those read so far while there may be more."""
+    return {
+        "rows": rows_of(job, counts),
+        "created": counts.created,
+        "updated": counts.updated,
+        "unchanged": counts.unchanged,
+        "skipped": counts.skipped,
+        "failed": counts.failed,
+        "blank": job.blank_lines,
+        "header": job.header_lines,
+        "other": job.other_lines,
+    }
+
+
+def rows_of(job: Job, counts: JobCounts) -> int:
+    """The rows of the file, as far as they are known."""
+    return counts.ingested if job.row_count is None else job.row_count
+
+
+def coloured(job: Job, failed: int) -> str:
+    """A job's state; partial success is not green."""
+    return f"[{_colour(job.state, failed)}]{job.state}[/]"
+
+
+def _colour(state: State, failed: int) -> str:
+    match state:
+        case State.FAILED | State.INVALID:
+            return "bold red"
+        case State.COMPLETED | State.VALIDATED:
+            return "bold yellow" if failed else "bold green"
+        case _:
+            return "bold yellow"
+
+
+def _show(console: Console, each: list[tuple[Job, JobCounts]]) -> None:
+    if not each:
+        console.print("No jobs.")
+        return
+    headers = ("job", "state", "rows", "created", "updated", "unchanged", "skipped", "failed", "began", "into", "file")
+    lines = [
+        (
+            job.number,
+            coloured(job, counts.failed) + (" [dim]dry run[/]" if job.config.dry_run else ""),
+            f"{rows_of(job, counts):,}",
+            *(f"{count:,}" for count in (counts.created, counts.updated, counts.unchanged, counts.skipped)),
+            f"[red]{counts.failed:,}[/]" if counts.failed else "0",
+            f"{job.created_at:%Y-%m-%d %H:%M}",
+            literal(job.importer),
+            literal(job.file_name),
+        )
+        for job, counts in each
+    ]
+    console.print(table(headers, lines, whole=9, width=console.width))

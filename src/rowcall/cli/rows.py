@@ -1,0 +1,117 @@
+"""`rowcall rows`: what became of the rows of a job."""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.markup import escape as literal
+from rich.table import Table
+
+from rowcall.cli.options import one_of
+from rowcall.cli.screen import screen, table, visible
+from rowcall.config import settings_from
+from rowcall.model import Status
+from rowcall.store.db import open_database
+from rowcall.store.jobs import get_job
+from rowcall.store.mappings import columns_of
+from rowcall.store.results import RowResult, Wanted, results_of
+
+_STATUSES = (*(status.value for status in Status), "pending")
+_SHOWN = 50
+COLOURS = {
+    "created": "green",
+    "updated": "cyan",
+    "unchanged": "dim",
+    "skipped": "dim",
+    "failed": "red",
+    "pending": "yellow",
+}
+
+
+def rows(
+    job: Annotated[str, typer.Argument(metavar="JOB", help="The job's number or id.")],
+    status: Annotated[str | None, typer.Option(help=f"Only rows that are {', '.join(_STATUSES)}.")] = None,
+    code: Annotated[str | None, typer.Option(help="Only rows with an issue of this code.")] = None,
+    field: Annotated[str | None, typer.Option(help="Only rows with an issue in this field.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="At most so many rows; else 50, and all of them with --json.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON object per row, one on each line.")] = False,
+) -> None:
+    """Tell what became of each row: its status, what is wrong with it, and its cells as they came in."""
+    wanted = Wanted(
+        status=one_of("--status", status, _STATUSES),
+        code=code,
+        field=field,
+        most=limit if as_json else (limit or _SHOWN) + 1,
+    )
+    with open_database(settings_from()) as database, database.connect("rows") as connection:
+        found = get_job(connection, job)
+        headers = [column.header for column in columns_of(connection, found.id)]
+        results = results_of(connection, found.id, wanted)
+        if as_json:
+            for result in results:
+                sys.stdout.buffer.write(msgspec.json.encode(row_document(result, headers)) + b"\n")
+        else:
+            _show(screen(), list(results), headers, limit or _SHOWN)
+
+
+def row_document(result: RowResult, headers: Sequence[str]) -> dict[str, Any]:
+    """A row for a program."""
+    return {
+        "row": result.row,
+        "line": result.line,
+        "status": result.status,
+        "issues": result.issues or [],
+        "values": values_of(result, headers),
+        "targetKey": result.target_key,
+    }
+
+
+def values_of(result: RowResult, headers: Sequence[str]) -> dict[str, str | None]:
+    """The cells under their headers. A record with too many fields has cells without one."""
+    beyond = (f"column {place + 1}" for place in range(len(headers), len(result.cells)))
+    return dict(zip([*headers, *beyond], result.cells, strict=False))
+
+
+def _show(console: Console, results: Sequence[RowResult], headers: Sequence[str], most: int) -> None:
+    if not results:
+        console.print("No such rows.")
+        return
+    lines = [
+        (
+            f"{result.row:,}",
+            f"{result.line:,}",
+            f"[{COLOURS[result.status]}]{result.status}[/]",
+            literal(" · ".join(_said(issue) for issue in result.issues or ())),
+            literal(" · ".join(visible(cell or "")[:40] for cell in values_of(result, headers).values())),
+        )
+        for result in results[:most]
+    ]
+    console.print(table(("row", "line", "status", "issues", "values"), lines, whole=3, width=console.width))
+    if len(results) > most:
+        console.print(f"[dim]There are more; --limit {10 * most} shows more of them, --json all.[/]")
+
+
+def _said(issue: dict[str, Any]) -> str:
+    return visible(f"{issue['field']}: {issue['code']}" if issue.get("field") else issue["code"])
+
+
+def issues_table(results: Sequence[RowResult], width: int) -> Table:
+    """What is wrong with rows, an issue on each line."""
+    lines = [
+        (
+            f"{result.row:,}",
+            f"{result.line:,}",
+            f"[dim]{literal(issue['code'])}[/]",
+            literal(issue.get("field") or ""),
+            literal(visible(issue.get("message") or "")),
+            literal(visible(issue.get("value") or "")),
+        )
+        for result in results
+        for issue in result.issues or ()
+    ]
+    return table(("row", "line", "code", "field", "message", "value"), lines, whole=4, width=width)

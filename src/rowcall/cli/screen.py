@@ -1,0 +1,52 @@
+"""How commands show things: one console, tables of single lines, JSON documents."""
+
+from collections.abc import Sequence
+
+import msgspec
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+WIDTH = 120
+
+
+def screen() -> Console:
+    """Standard output; what isn't a terminal is 120 columns wide."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=WIDTH)
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, whole: int, width: int) -> Table:
+    """A table of single lines; what the first `whole` columns leave of the width is divided among the others."""
+    cells = [[Text.from_markup(cell) for cell in row] for row in rows]
+    widths = [max([len(header), *(row[i].cell_len for row in cells)]) for i, header in enumerate(headers)]
+    shares = _shares(widths[whole:], width - sum(widths[:whole]) - 3 * len(headers))
+    shown = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False)
+    for i, header in enumerate(headers):
+        shown.add_column(header, no_wrap=True, overflow="ellipsis")
+        for row in cells if i >= whole else ():
+            row[i].truncate(shares[i - whole], overflow="ellipsis")
+    for row in cells:
+        shown.add_row(*row)
+    return shown
+
+
+def _shares(wanted: Sequence[int], width: int) -> list[int]:
+    """The width divided evenly, where columns that need less than their share leave the rest to the others."""
+    shares: dict[int, int] = {}
+    for i in sorted(range(len(wanted)), key=lambda i: wanted[i]):
+        share = max(8, width // (len(wanted) - len(shares)))
+        shares[i] = min(wanted[i], share)
+        width -= shares[i]
+    return [shares[i] for i in range(len(wanted))]
+
+
+def visible(text: str) -> str:
+    """Text on one line, with control characters spelled out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def document(value: object) -> str:
+    """A JSON document for a program and, indented, for a person."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()

@@ -1,0 +1,45 @@
+"""Rows that this process brought in, kept beside it on disk, so that it need not ask the database for them again.
+
+Only a shortcut: what is not here is read from `rowcall.row`, which is the truth.
+"""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from rowcall.store.rows import RowBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """A folder with the rows of each batch: number, problems, and the cells of the mapped columns by position."""
+
+    folder: Path
+
+    def clear(self) -> None:
+        """Begin anew: what another process left may not be what became durable."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def remove(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def put(self, batch: int, rows: pl.DataFrame) -> None:
+        """Keep the rows of a batch that is durable."""
+        rows.write_ipc(self._file(batch), compression="uncompressed")
+
+    def get(self, batch: RowBatch, positions: dict[str, int]) -> pl.DataFrame | None:
+        """The rows of a batch under the names of these positions; None if they are not all here."""
+        file = self._file(batch.number)
+        if not file.exists():
+            return None
+        rows = pl.read_ipc(file.read_bytes())  # read, not mapped: pages of the file would count as ours
+        if not {str(position) for position in positions.values()} <= set(rows.columns):
+            return None
+        rows = rows.select("number", "problems", *(pl.col(str(at)).alias(name) for name, at in positions.items()))
+        return rows.filter(pl.col("number").is_between(batch.first_row, batch.last_row))
+
+    def _file(self, batch: int) -> Path:
+        return self.folder / f"{batch}.arrow"

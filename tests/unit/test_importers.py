@@ -1,0 +1,143 @@
+"""Declaring an importer, and what a mistake in it is told."""
+
+from collections.abc import Callable
+from typing import Any
+
+import polars as pl
+import pytest
+
+import rowcall
+from rowcall import (
+    Choice,
+    Date,
+    Fail,
+    Final,
+    Flow,
+    Importer,
+    Integer,
+    ItemImporter,
+    Lookup,
+    Skip,
+    Text,
+    Update,
+    Uuid,
+    Version,
+    WholeFileImporter,
+    rule,
+)
+
+
+class AuditLog(Importer):
+    """What was done.
+
+    And by whom.
+    """
+
+    target = "app.audit_log"
+    key = "id"
+    natural_key = "name", "day"
+    on_match = Update()
+    flow = Flow(preview=True)
+
+    id = Uuid()
+    name_ = Text(required=True, aliases=["Full name"])
+    day = Date(column="at_day")
+
+
+def test_a_class_becomes_a_description_of_the_import() -> None:
+    assert AuditLog.name == "audit_log"
+    assert AuditLog.description == "What was done."
+    assert list(AuditLog.fields) == ["id", "name", "day"]
+    assert [field.column for field in AuditLog.fields.values()] == ["id", "name", "at_day"]
+    assert AuditLog.keys == (("id",), ("name", "day"))
+    assert AuditLog.flow.preview
+
+
+def test_fields_are_inherited_replaced_and_removed() -> None:
+    class Base(Importer, abstract=True):
+        id = Uuid()
+        note = Text()
+        extra = Text()
+
+    class Child(Base):
+        target = "children"
+        note = Text(required=True)
+        extra = None
+        age = Integer()
+
+    assert list(Child.fields) == ["id", "note", "age"]
+    assert Child.fields["note"].required
+    assert Base.abstract
+    assert not Child.abstract
+
+
+def test_an_importer_without_key_skips_nothing_by_key() -> None:
+    class Plain(Importer):
+        target = "plain"
+        a = Text()
+
+    assert Plain.keys == ()
+    assert Plain.on_match == Skip()
+
+
+def test_the_public_names_are_pinned() -> None:
+    assert " ".join(rowcall.__all__) == (
+        "Boolean Choice Code Date DateTime Decimal Email Fail Field Final Flow Importer Integer Issue ItemImporter "
+        "ItemResult Json List Lookup Retryable RowOutcome RowcallError Skip Status Text Update Uuid Version "
+        "WholeFileImporter __version__ rule"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({"key": "idd"}, "Wrong.key: there is no field 'idd'. Did you mean 'id'?"),
+        ({"natural_key": ("id", "x")}, "Wrong.natural_key: there is no field 'x'. There are id."),
+        ({"on_mach": Skip()}, "Wrong.on_mach means nothing to Rowcall. Did you mean 'on_match'?"),
+        ({"on_match": Skip}, "Wrong.on_match: one of Skip(), Update(), Version() and Fail() is expected."),
+        ({"on_match": Version()}, "Wrong.on_match: Version needs a key to know a match by."),
+        ({"on_match": Version(), "key": "id", "version": Integer()}, "the column 'version' counts versions"),
+        ({"timezone": "Europe/Berln"}, "Wrong.timezone: there is no 'Europe/Berln'. Did you mean 'Europe/Berlin'?"),
+        ({"target": ""}, "Wrong has no target."),
+        ({"target": "a.b.c"}, 'Wrong.target is \'a.b.c\'; "table" or "schema.table" is expected.'),
+        ({"name": "Mine!"}, "Wrong.name is 'Mine!'"),
+        ({"name": Text()}, "Wrong.name: an importer's own 'name' has this name. Write name_ instead"),
+        ({"number": Text()}, "Wrong.number: rows have their own number under this name."),
+        ({"fields": {}}, "Wrong.fields can't be set"),
+        ({"a": Text}, "Wrong.a: Text is a class; write a = Text()."),
+        ({"a": Integer(min=5, max=1)}, "Wrong.a: min 5 is above max 1."),
+        ({"a": Text(pattern="(?=x)")}, "Wrong.a: the pattern '(?=x)' can't be used: look-around"),
+        ({"a": Text(aliases="x")}, 'Wrong.a: aliases is a text, not a list; write aliases=["x"].'),
+        ({"a": Integer(default="many")}, "Wrong.a: the default doesn't fit: 'many' is not a whole number."),
+        ({"a": Integer(default=7, max=5)}, "Wrong.a: the default doesn't fit: 7 is above the maximum of 5."),
+        ({"a": Choice("x", default="y")}, "Wrong.a: the default doesn't fit: 'y' is none of x."),
+        ({"a": Choice()}, "Wrong.a: it has no values to choose from"),
+        ({"a": Choice("x", "X")}, "Wrong.a: the values 'x' and 'X' are the same apart from upper and lower case."),
+        ({"a": Choice("x", synonyms={"y": "z"})}, "Wrong.a: the synonyms lead to 'z', which is not among the values."),
+        ({"a": Text(), "b": Text(column="a")}, "Wrong.b: the column 'a' is taken by 'a' already."),
+        ({"a": Text(aliases=["E-Mail"]), "b": Text(aliases=["email"])}, "Wrong.b: 'email' is a name of 'a' too"),
+        ({"a": Lookup("t", by=())}, "Wrong.a: it has no columns to look by."),
+        ({"a": Lookup("t", by="x", within="idd")}, "Wrong.a: within is 'idd', which is no field. Did you mean 'id'?"),
+        ({"r": rule(field="ids")(lambda _: pl.col("id") == "")}, "there is no field 'ids'. Did you mean 'id'?"),
+    ],
+)
+def test_a_mistake_fails_when_the_class_is_created_and_says_what_was_meant(body: dict[str, Any], told: str) -> None:
+    with pytest.raises(Final) as raised:
+        type("Wrong", (Importer,), {"__module__": __name__, "target": "t", "id": Text(), **body})
+    assert raised.value.code == "BAD_DECLARATION"
+    assert told in str(raised.value)
+
+
+def test_all_mistakes_of_the_fields_are_told_at_once() -> None:
+    with pytest.raises(Final) as raised:
+        type("Wrong", (Importer,), {"__module__": __name__, "target": "t", "a": Choice(), "b": Integer(min=5, max=1)})
+    assert str(raised.value).count("Wrong.") == 2
+
+
+@pytest.mark.parametrize("base", [WholeFileImporter, ItemImporter])
+def test_a_processor_needs_a_process_method_but_no_target(base: type[Importer]) -> None:
+    process: Callable[..., Any] = lambda *_: ()  # noqa: E731 (a method of the class below)
+    done = type("Done", (base,), {"__module__": __name__, "process": process, "on_match": Fail()})
+    assert done.target == ""
+    with pytest.raises(Final, match="Undone has no process method"):
+        type("Undone", (base,), {"__module__": __name__})
