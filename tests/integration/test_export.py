@@ -267,11 +267,13 @@ def test_ctrl_c_leaves_no_file_and_no_query(database: Database, connection: Conn
         env={**os.environ, "ROWCALL_DATABASE_URL": database.url},
         stderr=subprocess.PIPE,
     )
-    while not list(tmp_path.iterdir()):
+    running = "SELECT FROM pg_stat_activity WHERE application_name = 'rowcall export' AND query LIKE 'COPY%'"
+    while not connection.execute(running).rowcount:
+        assert command.poll() is None
         time.sleep(0.05)
-    time.sleep(0.5)
+    assert list(tmp_path.iterdir()) != []
     command.send_signal(signal.SIGINT)
     command.communicate(timeout=10)
     assert command.returncode == 130
     assert list(tmp_path.iterdir()) == []
-    assert connection.execute("SELECT FROM pg_stat_activity WHERE application_name = 'rowcall export'").rowcount == 0
+    assert connection.execute(running).rowcount == 0

@@ -5,11 +5,11 @@ import signal
 import sys
 import threading
 from collections.abc import Generator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, BinaryIO, ContextManager
+from typing import Annotated, Any, BinaryIO
 
 import psycopg
 import typer
@@ -46,17 +46,13 @@ _Workers = Annotated[int | None, typer.Option(min=1, help="How many threads comm
 @takes_read_options()
 def import_file(
     file: Annotated[str, typer.Argument(help="The file; - for standard input.")],
-    into: Annotated[
-        str, typer.Option(metavar="NAME", help="The importer that takes it; `rowcall importers` has them.")
-    ],
+    into: Annotated[str, typer.Option(metavar="NAME", help="The importer; `rowcall importers` lists them.")],
     mode: Annotated[
         str | None, typer.Option(help="Rows that are there already: insert or upsert; else as the importer says.")
     ] = None,
     map_: Annotated[
         list[str] | None,
-        typer.Option(
-            "--map", metavar="HEADER=FIELD", help="A column's field; HEADER= leaves the column out. Repeat it."
-        ),
+        typer.Option("--map", metavar="HEADER=FIELD", help="The field of a column; HEADER= leaves it out. Repeat it."),
     ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="FIELD=VALUE", help="The same value for all rows. Repeat it.")
@@ -131,9 +127,7 @@ def _constants(texts: Sequence[str] | None) -> dict[str, str]:
 
 def _require(option: str, shape: str, parts: Sequence[tuple[str, str]]) -> None:
     if not all(name and sign for name, sign in parts):
-        raise Final(
-            Code.BAD_OPTION, f"{option} needs a name, an equals sign and what it stands for: {option} '{shape}'."
-        )
+        raise Final(Code.BAD_OPTION, f"{option} is written so: {option} '{shape}'.")
 
 
 def _settings(workers: int | None, batch_rows: int | None) -> Settings:
@@ -146,7 +140,7 @@ def _settings(workers: int | None, batch_rows: int | None) -> Settings:
     )
 
 
-def _opened(file: str) -> ContextManager[BinaryIO]:
+def _opened(file: str) -> AbstractContextManager[BinaryIO]:
     if file == "-":
         return nullcontext(sys.stdin.buffer)
     try:

@@ -96,18 +96,19 @@ def _show(console: Console, each: list[tuple[Job, JobCounts]]) -> None:
     if not each:
         console.print("No jobs.")
         return
-    headers = ("job", "state", "rows", "created", "updated", "unchanged", "skipped", "failed", "began", "into", "file")
+    headers = ("job", "state", "rows", "created", "updated", "failed", "began", "into", "file")
     lines = [
         (
             job.number,
-            coloured(job, counts.failed) + (" [dim]dry run[/]" if job.config.dry_run else ""),
+            coloured(job, counts.failed) + (" [dim]dry[/]" if job.config.dry_run else ""),
             f"{rows_of(job, counts):,}",
-            *(f"{count:,}" for count in (counts.created, counts.updated, counts.unchanged, counts.skipped)),
+            f"{counts.created:,}",
+            f"{counts.updated:,}",
             f"[red]{counts.failed:,}[/]" if counts.failed else "0",
-            f"{job.created_at:%Y-%m-%d %H:%M}",
+            f"{job.created_at.astimezone():%d %b %H:%M}",
             literal(job.importer),
             literal(job.file_name),
         )
         for job, counts in each
     ]
-    console.print(table(headers, lines, whole=9, width=console.width))
+    console.print(table(headers, lines, whole=7, width=console.width))

@@ -21,6 +21,7 @@ from rowcall.store.results import RowResult, Wanted, results_of
 
 _STATUSES = (*(status.value for status in Status), "pending")
 _SHOWN = 50
+_VALUE_SHOWN = 24
 COLOURS = {
     "created": "green",
     "updated": "cyan",
@@ -109,7 +110,7 @@ def issues_table(results: Sequence[RowResult], width: int) -> Table:
             f"[dim]{literal(issue['code'])}[/]",
             literal(issue.get("field") or ""),
             literal(visible(issue.get("message") or "")),
-            literal(visible(issue.get("value") or "")),
+            literal(visible(issue.get("value") or "")[:_VALUE_SHOWN]),
         )
         for result in results
         for issue in result.issues or ()

@@ -127,13 +127,13 @@ def _keep_plan(
 ) -> None:
     with connection.transaction():
         if claim(connection, work.job.id, batch.number):
-            _add_outcomes(connection, work, outcomes)
+            add_outcomes(connection, work, outcomes)
             finish(connection, work.job.id, batch, counts)
 
 
 def apply(connection: Connection[Any], work: Work, judged: Judged, route: Route) -> None:
     """Write a judged batch to the target, with an outcome for each row."""
-    _add_outcomes(connection, work, judged.settled)
+    add_outcomes(connection, work, judged.settled)
     if not judged.good.height:
         return
     if route is Route.STRAIGHT:
@@ -142,7 +142,8 @@ def apply(connection: Connection[Any], work: Work, judged: Judged, route: Route)
         _staged(connection, work, judged.good, route)
 
 
-def _add_outcomes(connection: Connection[Any], work: Work, outcomes: pl.DataFrame) -> None:
+def add_outcomes(connection: Connection[Any], work: Work, outcomes: pl.DataFrame) -> None:
+    """COPY outcomes of the job's rows."""
     if outcomes.height:
         copy_in(connection, _OUTCOME, outcomes.select(pl.lit(str(work.job.id)).alias("job_id"), pl.all()))
 
@@ -168,7 +169,7 @@ def _straight(connection: Connection[Any], work: Work, good: pl.DataFrame) -> No
     outcomes = pl.select(
         good["number"].alias("row_number"), pl.lit(Status.CREATED.value).alias("status"), key.alias("target_key")
     )
-    _add_outcomes(connection, work, outcomes)
+    add_outcomes(connection, work, outcomes)
 
 
 def _filled(connection: Connection[Any], work: Work, rows: pl.DataFrame) -> pl.DataFrame:
@@ -215,7 +216,7 @@ def _staged(connection: Connection[Any], work: Work, good: pl.DataFrame, route: 
     staging.add_outcomes(connection, work.layout, work.job.id)
     if work.importer.once:
         staging.give_back_keys(connection, work.job.id, list(refused))
-    _add_outcomes(connection, work, _settled([*_failed(refused), *map(_skipped, taken)]))
+    add_outcomes(connection, work, _settled([*_failed(refused), *map(_skipped, taken)]))
 
 
 def _write(connection: Connection[Any], work: Work) -> None:

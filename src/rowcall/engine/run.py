@@ -10,16 +10,18 @@ import psycopg
 from psycopg import Connection
 
 from rowcall.config import Settings
-from rowcall.engine.commit import Hopes, commit_next, shortest_route
+from rowcall.engine.commit import Hopes, Route, commit_next, shortest_route
 from rowcall.engine.duplicates import decide_duplicates
 from rowcall.engine.finish import balance_of, finish_job, start_processing
 from rowcall.engine.ingest import ingest, open_file
+from rowcall.engine.items import process_items
 from rowcall.engine.map import decide_readings, map_columns
 from rowcall.engine.pace import Pace
 from rowcall.engine.scratch import Scratch
-from rowcall.engine.work import Work, checked_target, limits_of, prepare_work
+from rowcall.engine.whole_file import process_whole_file
+from rowcall.engine.work import NO_TARGET, Work, checked_target, limits_of, prepare_work
 from rowcall.errors import Final, Retryable, RowcallError
-from rowcall.importer import Importer
+from rowcall.importer import Importer, ItemImporter, WholeFileImporter
 from rowcall.model import Code, State
 from rowcall.store import jobs, staging
 from rowcall.store.db import Database, translated
@@ -28,6 +30,8 @@ from rowcall.store.mappings import add_columns, columns_of
 from rowcall.store.queries import query
 from rowcall.store.rows import pending_batches
 
+_ROUND = 0.01
+"""Seconds between rounds: what still waits then is in the hands of others."""
 _MOST_FAILURES = 20
 """In a row, of one batch, before the work is given up; the job can be resumed."""
 
@@ -39,7 +43,6 @@ class Run:
     database: Database
     importer: type[Importer]
     settings: Settings
-    scratch: Scratch
     tell: Callable[["Progress"], None] = lambda _: None
     stop: threading.Event = field(default_factory=threading.Event)
 
@@ -70,6 +73,10 @@ def advance(run: Run, control: Connection[Any], job: Job) -> Job:
     return job
 
 
+def _scratch(run: Run, job: Job) -> Scratch:
+    return Scratch(run.settings.data_dir / "scratch" / str(job.id))
+
+
 def _interrupted(job: Job) -> RowcallError:
     return Retryable(
         Code.INTERRUPTED,
@@ -97,20 +104,29 @@ def _bring_in(run: Run, control: Connection[Any], job: Job) -> Job:
             columns = map_columns(run.importer, reading, job.config, needed=needed)
             with control.transaction():
                 add_columns(control, job.id, columns)
-        pace = Pace(run.settings.batch_rows_min, run.settings.batch_rows_max)
-        run.scratch.clear()
-        ingest(control, job, reading, pace, tell, scratch=run.scratch)
+        pace = _pace(run)
+        scratch = _scratch(run, job)
+        scratch.clear()
+        ingest(control, job, reading, pace, tell, scratch=scratch)
         kind = reading.detected.format.value
     job = jobs.get_job(control, str(job.id))
     decide_readings(control, job, run.importer, kind)
     return jobs.move(control, job, State.COLUMN_MAPPING)
 
 
+def _pace(run: Run) -> Pace:
+    """Batches that call the outside world are small: their results are durable only when all are in."""
+    if issubclass(run.importer, ItemImporter):
+        return Pace(run.importer.concurrency, 10 * run.importer.concurrency)
+    return Pace(run.settings.batch_rows_min, run.settings.batch_rows_max)
+
+
 def _begin(run: Run, control: Connection[Any], job: Job) -> Job:
     """COLUMN_MAPPING: settle what doesn't depend on the target, then start."""
-    work = prepare_work(control, job, run.importer, run.scratch, dry=True)
+    work = prepare_work(control, job, run.importer, _scratch(run, job), dry=True)
     run.tell(Progress(phase="checking", rows=job.row_count or 0, done=0, total=job.row_count or 0))
-    decide_duplicates(run.database, control, work, workers=run.settings.workers)
+    if work.target is not NO_TARGET:
+        decide_duplicates(run.database, control, work, workers=run.settings.workers)
     with control.transaction():
         if job.config.dry_run or run.importer.flow.preview or run.importer.atomic:
             return jobs.move(control, job, State.VALIDATING)
@@ -122,12 +138,14 @@ def _begin(run: Run, control: Connection[Any], job: Job) -> Job:
 
 def _process(run: Run, control: Connection[Any], job: Job) -> Job:
     """VALIDATING or PROCESSING: commit the batches that wait, then end the job."""
-    work = prepare_work(control, job, run.importer, run.scratch, dry=job.state is State.VALIDATING)
+    work = prepare_work(control, job, run.importer, _scratch(run, job), dry=job.state is State.VALIDATING)
+    if issubclass(run.importer, WholeFileImporter):
+        return process_whole_file(control, work, run.importer())
     if job.state is State.PROCESSING and run.importer.atomic:
         return _all_or_nothing(run, control, work)
     while pending_batches(control, job.id):
         _work_off(run, control, work)
-        if run.stop.is_set():
+        if run.stop.wait(_ROUND):
             raise _interrupted(job)
     with control.transaction():
         return finish_job(control, job, run.importer)
@@ -136,7 +154,7 @@ def _process(run: Run, control: Connection[Any], job: Job) -> Job:
 def _work_off(run: Run, control: Connection[Any], work: Work) -> None:
     """Have workers commit batches until none waits, telling how it goes."""
     troubles: list[BaseException] = []
-    route = shortest_route(control, work)
+    route = Route.STAGED if work.target is NO_TARGET else shortest_route(control, work)
 
     def labour() -> None:
         try:
@@ -169,9 +187,9 @@ def _worker(run: Run, work: Work, hopes: Hopes) -> None:
     while not run.stop.is_set():
         try:
             with run.database.reconnect("worker") as connection:
-                staging.prepare(connection, work.layout)
+                next_batch = _next_batch(run, connection, work, hopes)
                 while not run.stop.is_set():
-                    if commit_next(connection, work, hopes) is None:
+                    if not next_batch():
                         return
                     failures = 0
         except (psycopg.Error, Retryable) as error:
@@ -180,6 +198,15 @@ def _worker(run: Run, work: Work, hopes: Hopes) -> None:
             if isinstance(trouble, Final) or failures >= _MOST_FAILURES:
                 raise trouble from error
             run.stop.wait(min(2.0, 0.02 * 2**failures))
+
+
+def _next_batch(run: Run, connection: Connection[Any], work: Work, hopes: Hopes) -> Callable[[], bool]:
+    """What to call for the next batch; it says whether there was one."""
+    if issubclass(run.importer, ItemImporter):
+        importer = run.importer()
+        return lambda: process_items(run.database, connection, work, importer)
+    staging.prepare(connection, work.layout)
+    return lambda: commit_next(connection, work, hopes) is not None
 
 
 def _all_or_nothing(run: Run, control: Connection[Any], work: Work) -> Job:
@@ -220,6 +247,13 @@ def run_job(run: Run, job: Job) -> Job:
     What can't be mended by trying again ends the job in FAILED while it has written nothing; later it stays as it is,
     with the reason noted, and can be resumed.
     """
+    try:
+        return _through_restarts(run, job)
+    finally:
+        _scratch(run, job).remove()
+
+
+def _through_restarts(run: Run, job: Job) -> Job:
     failures = 0
     while True:
         seen = job

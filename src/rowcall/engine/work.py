@@ -18,6 +18,8 @@ from rowcall.store.mappings import columns_of
 from rowcall.store.staging import Layout, OnMatch
 from rowcall.store.targets import Target, TargetColumn, describe
 
+NO_TARGET = Target(schema="", name="", columns={}, unique=(), foreign=(), checks=())
+"""Of importers that process rows themselves."""
 _INTEGERS = {"int2": 2**15, "int4": 2**31, "int8": 2**63}
 
 
@@ -99,6 +101,8 @@ def _layout(importer: type[Importer], target: Target, brought: list[str], given:
 
 def checked_target(connection: Connection[Any], importer: type[Importer]) -> Target:
     """The importer's table, which must have what the importer counts on."""
+    if not importer.target:
+        return NO_TARGET
     target = describe(connection, importer.target)
     for field in importer.fields.values():
         _require_column(importer, target, field.column)
@@ -146,6 +150,8 @@ def _require_unique(importer: type[Importer], target: Target, key: tuple[str, ..
 
 def limits_of(importer: type[Importer], target: Target) -> dict[str, ColumnLimits]:
     """What the target's columns demand of the fields that fill them."""
+    if target is NO_TARGET:
+        return {}
     return {name: _limits(target.columns[field.column]) for name, field in importer.fields.items()}
 
 

@@ -1,7 +1,7 @@
 """The rows of a selection, as frames of text or of types. They come by COPY; no cell passes through a Python object."""
 
 from collections.abc import Generator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing, suppress
 from typing import Any
 
@@ -71,13 +71,20 @@ def _read_ahead(connection: Connection[Any], blocks: Generator[bytes]) -> Genera
     with closing(blocks), ThreadPoolExecutor(1, "export") as reader:
         ahead = reader.submit(next, blocks, None)
         try:
-            while (block := ahead.result()) is not None:
+            while (block := _result(ahead)) is not None:
                 ahead = reader.submit(next, blocks, None)
                 yield block
         finally:
             if not ahead.done():  # leaving early would wait for a block that the server may take long to make
                 with suppress(psycopg.Error):
                     connection.cancel_safe(timeout=5)
+
+
+def _result(ahead: "Future[bytes | None]") -> bytes | None:
+    # In short waits: the signal handler of Polars keeps Ctrl-C from ending an endless one.
+    while not wait([ahead], timeout=0.2).done:
+        pass
+    return ahead.result()
 
 
 def _texts(block: bytes, selection: Selection) -> pl.DataFrame:

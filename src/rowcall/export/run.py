@@ -31,8 +31,9 @@ def export_to(
         closing(export_rows(connection, selection, typed=typed)) as rows,
     ):
         for frame in rows:
+            before = writer.rows
             for refused in writer.write(frame):
-                place = writer.rows + refused.row + 1
+                place = before + refused.row + 1
                 hint = "Export CSV, NDJSON or Parquet, or leave the field out."
                 raise FileRefused(refused.code, f"Row {place:,}, {refused.column!r}: {refused.message}", hint=hint)
             progress(writer.rows)

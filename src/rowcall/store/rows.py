@@ -59,6 +59,18 @@ def claim(connection: Connection[Any], job_id: UUID, number: int | None = None) 
     return cursor.execute(query("claim_this_batch"), {"id": job_id, "number": number}).fetchone()
 
 
+def lease(connection: Connection[Any], job_id: UUID, owner: str, seconds: float) -> RowBatch | None:
+    """The next waiting batch that nobody has leased, leased to this owner."""
+    given = {"id": job_id, "owner": owner, "seconds": seconds}
+    return connection.cursor(row_factory=class_row(RowBatch)).execute(query("lease_batch"), given).fetchone()
+
+
+def renew(connection: Connection[Any], job_id: UUID, batch: RowBatch, owner: str, seconds: float) -> bool:
+    """Whether the lease is still this owner's; then it lasts so much longer."""
+    given = {"id": job_id, "number": batch.number, "owner": owner, "seconds": seconds}
+    return connection.execute(query("renew_lease"), given).rowcount == 1
+
+
 def pending_batches(connection: Connection[Any], job_id: UUID) -> int:
     """How many batches are not done."""
     return connection.cursor(row_factory=scalar_row).execute(query("pending_batches"), {"id": job_id}).fetchone() or 0
@@ -107,9 +119,9 @@ def read_rows(
     numbers: Sequence[int] | None = None,
 ) -> pl.DataFrame:
     """Rows by number: `number`, `problems`, and the cells at these positions under the given names."""
-    columns: dict[str, Composable] = {"problems": SQL("problems::text")} | {
-        name: SQL("cells[{}]").format(Literal(position + 1)) for name, position in positions.items()
-    }
+    columns: dict[str, Composable] = {"problems": SQL("problems::text")}
+    for name, position in positions.items():
+        columns[name] = SQL("cells[{}]").format(Literal(position + 1))
     only = SQL(" AND number = ANY({})").format(Literal(list(numbers))) if numbers is not None else SQL("")
     source = SQL("rowcall.row WHERE job_id = {} AND number BETWEEN {} AND {}{} ORDER BY number").format(
         Literal(job_id), Literal(first), Literal(last), only

@@ -18,6 +18,20 @@ SELECT number, first_row, last_row FROM rowcall.batch
 WHERE job_id = %(id)s AND number = %(number)s AND state = 'pending'
 FOR UPDATE SKIP LOCKED
 
+-- lease_batch --
+-- A waiting batch for work outside of any transaction; a lease that ran out is free.
+UPDATE rowcall.batch SET claimed_by = %(owner)s, lease_until = clock_timestamp() + make_interval(secs => %(seconds)s)
+WHERE job_id = %(id)s AND number = (
+    SELECT number FROM rowcall.batch
+    WHERE job_id = %(id)s AND state = 'pending' AND (lease_until IS NULL OR lease_until < clock_timestamp())
+    ORDER BY number FOR UPDATE SKIP LOCKED LIMIT 1)
+RETURNING number, first_row, last_row
+
+-- renew_lease --
+-- Extend a lease that is still held; locks the batch until the transaction ends.
+UPDATE rowcall.batch SET lease_until = clock_timestamp() + make_interval(secs => %(seconds)s)
+WHERE job_id = %(id)s AND number = %(number)s AND state = 'pending' AND claimed_by = %(owner)s
+
 -- all_batches --
 -- Every batch of a job.
 SELECT number, first_row, last_row FROM rowcall.batch WHERE job_id = %(id)s ORDER BY first_row

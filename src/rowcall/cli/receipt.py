@@ -1,0 +1,155 @@
+"""`rowcall receipt`: a job on one page, to keep."""
+
+import sys
+from datetime import datetime
+from io import StringIO
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape as literal
+from rich.table import Table
+
+from rowcall.cli.jobs import coloured, file_document
+from rowcall.cli.options import AsJson
+from rowcall.cli.screen import WIDTH, document, screen, table, visible
+from rowcall.config import settings_from
+from rowcall.engine.receipt import Receipt, receipt_of
+from rowcall.importer.registry import load_registry
+from rowcall.store.db import open_database
+from rowcall.store.jobs import get_job
+from rowcall.store.mappings import ColumnMapping
+
+_PARTS = ("created", "updated", "unchanged", "skipped", "failed")
+
+
+def receipt(
+    job: Annotated[str, typer.Argument(metavar="JOB", help="The job's number or id.")],
+    out: Annotated[Path | None, typer.Option(help="The file to write; else standard output.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the receipt of a job: its file, how it was read, what became of its rows, who had it done and when."""
+    declared = {importer.name: importer for importer in load_registry().all()}
+    with open_database(settings_from()) as database, database.connect("receipt") as connection:
+        found = get_job(connection, job)
+        made = receipt_of(connection, found, declared.get(found.importer))
+    if as_json:
+        _write(document(receipt_document(made)) + "\n", out)
+    elif out is None:
+        show(screen(), made)
+    else:
+        page = StringIO()
+        show(Console(file=page, width=WIDTH, highlight=False), made)
+        _write(page.getvalue(), out)
+
+
+def _write(text: str, out: Path | None) -> None:
+    if out is None:
+        sys.stdout.write(text)
+    else:
+        out.write_text(text, encoding="utf-8")
+
+
+def receipt_document(made: Receipt) -> dict[str, Any]:
+    """A receipt for a program."""
+    job, balance = made.job, made.balance
+    return {
+        "id": job.id,
+        "number": job.number,
+        "state": job.state,
+        "importer": job.importer,
+        "target": made.target,
+        "mode": made.mode,
+        "dryRun": job.config.dry_run,
+        "file": file_document(job),
+        "account": job.account,
+        "createdAt": job.created_at,
+        "startedAt": job.processing_started_at,
+        "endedAt": job.completed_at,
+        "durationMs": made.milliseconds,
+        "rowsPerSecond": made.rows_per_second,
+        "columns": [_column_document(column) for column in made.columns],
+        "constants": job.config.constants,
+        "counts": {
+            "rows": balance.rows,
+            **{part: getattr(balance, part) for part in _PARTS},
+            "blank": job.blank_lines,
+            "header": job.header_lines,
+            "other": job.other_lines,
+        },
+        "balanced": balance.holds,
+        "issues": [
+            {"code": i.code, "field": i.field, "status": i.status, "count": i.count, "firstRow": i.first_row}
+            for i in made.issues
+        ],
+        "error": job.last_error,
+    }
+
+
+def _column_document(column: ColumnMapping) -> dict[str, Any]:
+    return {
+        "position": column.position,
+        "header": column.header,
+        "field": column.target_field,
+        "status": column.status,
+        "reason": column.reason,
+        "dateOrder": column.date_order,
+        "decimal": column.decimal_mark,
+    }
+
+
+# ------------------------------------------------------------------------------------------------------- for a person
+
+
+def show(console: Console, made: Receipt) -> None:
+    """The receipt as a page to read."""
+    job = made.job
+    console.print(f"[bold]Receipt of job {job.number}[/]  {coloured(job, made.balance.failed)}")
+    console.print(_facts(made))
+    console.print(f"\n[bold]{_balance(made)}[/]")
+    beside = f"{job.header_lines:,} header, {job.blank_lines:,} blank, {job.other_lines:,} other"
+    console.print(f"[dim]lines beside the rows: {beside}[/]")
+    if job.last_error:
+        console.print(f"[red]{job.last_error['code']}[/] {literal(job.last_error['message'])}")
+    if made.columns:
+        lines = [(literal(visible(c.header)), literal(c.target_field or "-"), *_reading(c)) for c in made.columns]
+        console.print(table(("column", "field", "read as", "because"), lines, whole=0, width=console.width))
+    if made.issues:
+        issues = [(f"{i.count:,}", i.status, literal(i.code), literal(i.field or "")) for i in made.issues]
+        console.print(table(("rows", "status", "issue", "field"), issues, whole=2, width=console.width))
+
+
+def _facts(made: Receipt) -> Table:
+    job = made.job
+    dry = ", dry run: nothing was changed" if job.config.dry_run else ""
+    facts = Table.grid(padding=(0, 2))
+    facts.add_row("[dim]id[/]", str(job.id))
+    facts.add_row("[dim]file[/]", f"{literal(job.file_name)}, {job.file_size:,} bytes")
+    facts.add_row("[dim]SHA-256[/]", job.file_sha256)
+    facts.add_row("[dim]importer[/]", f"{literal(job.importer)} into table {literal(made.target or 'unknown')}")
+    facts.add_row("[dim]mode[/]", f"{made.mode or 'unknown'}{dry}")
+    for field, value in job.config.constants.items():
+        facts.add_row("[dim]constant[/]", f"{literal(field)} = {literal(visible(value))}")
+    facts.add_row("[dim]by[/]", literal(job.account))
+    facts.add_row("[dim]created[/]", _moment(job.created_at))
+    facts.add_row("[dim]started[/]", _moment(job.processing_started_at))
+    facts.add_row("[dim]ended[/]", _moment(job.completed_at))
+    rate = f", {made.rows_per_second:,} rows/s" if made.rows_per_second else ""
+    facts.add_row("[dim]took[/]", f"{made.milliseconds / 1000:,.1f} s{rate}")
+    return facts
+
+
+def _moment(at: datetime | None) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC" if at else "[dim]not yet[/]"
+
+
+def _balance(made: Receipt) -> str:
+    parts = " + ".join(f"{getattr(made.balance, part):,} {part}" for part in _PARTS)
+    waiting = made.balance.rows - made.balance.outcomes
+    return f"{made.balance.rows:,} rows = {parts}" + (f" + {waiting:,} without outcome" if waiting else "")
+
+
+def _reading(column: ColumnMapping) -> tuple[str, str]:
+    marks = {".": "decimal point", ",": "decimal comma"}
+    return column.date_order or marks.get(column.decimal_mark or "", ""), literal(column.reason)

@@ -1,0 +1,43 @@
+"""Importers that look at all rows of a file together: one transaction for all of it."""
+
+from typing import Any
+
+import polars as pl
+from psycopg import Connection
+
+from rowcall.engine.commit import add_outcomes
+from rowcall.engine.finish import finish_job
+from rowcall.engine.judge import Judged, judge
+from rowcall.engine.outcomes import outcomes_frame
+from rowcall.engine.work import Work
+from rowcall.importer import WholeFileImporter
+from rowcall.store.jobs import Job
+from rowcall.store.rows import RowBatch, all_batches, count_outcomes, finish
+
+
+def process_whole_file(connection: Connection[Any], work: Work, importer: WholeFileImporter) -> Job:
+    """Have the importer process the good rows, and end the job. In a dry run only the outcomes stay."""
+    with connection.transaction(force_rollback=work.dry):
+        batches, judged = _judged(connection, work)
+        good = pl.concat([one.good for one in judged]) if judged else pl.DataFrame(schema={"number": pl.Int64})
+        given = outcomes_frame(
+            work.importer, importer.process(good, connection) if good.height else (), good["number"].to_list()
+        )
+        outcomes = pl.concat([given, *(one.settled for one in judged)], how="diagonal")
+        if not work.dry:
+            return _end(connection, work, batches, outcomes)
+    with connection.transaction():
+        return _end(connection, work, batches, outcomes)
+
+
+def _judged(connection: Connection[Any], work: Work) -> tuple[list[RowBatch], list[Judged]]:
+    connection.execute("SELECT 1 FROM rowcall.batch WHERE job_id = %s FOR UPDATE", [work.job.id])
+    batches = all_batches(connection, work.job.id)
+    return batches, [judge(connection, work, batch) for batch in batches]
+
+
+def _end(connection: Connection[Any], work: Work, batches: list[RowBatch], outcomes: pl.DataFrame) -> Job:
+    add_outcomes(connection, work, outcomes)
+    for batch in batches:
+        finish(connection, work.job.id, batch, count_outcomes(connection, work.job.id, batch))
+    return finish_job(connection, work.job, work.importer)
