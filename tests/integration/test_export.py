@@ -260,7 +260,10 @@ def test_the_command_writes_a_table(database: Database, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("many")
-def test_ctrl_c_leaves_no_file_and_no_query(database: Database, connection: Connection[Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("asked", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_command_told_to_stop_leaves_no_file_and_no_query(
+    database: Database, connection: Connection[Any], tmp_path: Path, asked: signal.Signals, status: int
+) -> None:
     connection.execute("CREATE VIEW slow AS SELECT id, CASE WHEN id = 150000 THEN pg_sleep(60)::text END FROM many")
     command = subprocess.Popen(
         [COMMAND, "export", "slow", "--out", tmp_path / "out.csv"],
@@ -272,8 +275,8 @@ def test_ctrl_c_leaves_no_file_and_no_query(database: Database, connection: Conn
         assert command.poll() is None
         time.sleep(0.05)
     assert list(tmp_path.iterdir()) != []
-    command.send_signal(signal.SIGINT)
+    command.send_signal(asked)
     command.communicate(timeout=10)
-    assert command.returncode == 130
+    assert command.returncode == status
     assert list(tmp_path.iterdir()) == []
     assert connection.execute(running).rowcount == 0

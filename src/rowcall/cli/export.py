@@ -1,5 +1,6 @@
 """`rowcall export`: the rows of a resource or a table into a file."""
 
+import signal
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -39,6 +40,7 @@ def export(
     ] = "protect",
 ) -> None:
     """Write the rows of a resource or a table, as they are at one moment, into a file that is whole or not there."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by an exception, so that no part of a file stays
     kind = _format(format, out)
     filters = [Filter.parse(text) for text in filter or ()]
     chosen = [name.strip() for name in (fields or "").split(",") if name.strip()]

@@ -18,7 +18,6 @@ from rich.markup import escape as literal
 
 from rowcall.cli.failures import failure_document, failure_of
 from rowcall.cli.jobs import coloured, counts_document, file_document, rows_of
-from rowcall.cli.migrate import migrate_pack
 from rowcall.cli.options import AsJson, one_of, takes_read_options
 from rowcall.cli.progress import job_progress
 from rowcall.cli.rows import issues_table, row_document
@@ -37,6 +36,7 @@ from rowcall.store import jobs
 from rowcall.store.db import Database, open_database
 from rowcall.store.jobs import Job, JobConfig, JobCounts
 from rowcall.store.mappings import columns_of
+from rowcall.store.packs import migrate_pack
 from rowcall.store.results import RowResult, Wanted, last_sign_of, results_of
 
 _SHOWN = 10

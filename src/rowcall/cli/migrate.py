@@ -2,16 +2,15 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any
 
-from psycopg import Connection
 from rich.markup import escape as literal
 
 from rowcall.cli.screen import screen
 from rowcall.config import Settings, settings_from
-from rowcall.importer.registry import Pack, load_registry
+from rowcall.importer.registry import load_registry
 from rowcall.store import migrate as store
 from rowcall.store.db import Database
+from rowcall.store.packs import migrate_pack
 
 
 def migrate() -> None:
@@ -24,16 +23,6 @@ def migrate() -> None:
     for whose, ids in done.items():
         told = f"applied {', '.join(ids)}" if ids else "[dim]up to date[/]"
         console.print(f"{literal(whose)}: {told}")
-
-
-def migrate_pack(connection: Connection[Any], pack: Pack) -> list[str]:
-    """Bring the tables of a pack up to date; what was applied."""
-    return store.migrate(connection, pack.migrations, table=migration_table(pack)) if pack.migrations else []
-
-
-def migration_table(pack: Pack) -> str:
-    """The table, in schema rowcall, that remembers a pack's migrations."""
-    return f"{pack.name}_migration"
 
 
 @contextmanager

@@ -24,12 +24,22 @@ from rowcall.engine.refusals import is_refusal, issue_of, issue_of_violation
 from rowcall.engine.rowkeys import row_keys
 from rowcall.engine.work import Work
 from rowcall.errors import Retryable
+from rowcall.importer import Choice, Integer, Lookup, Text, Uuid
 from rowcall.model import Code, Issue, Status
 from rowcall.store import staging
 from rowcall.store.copying import cells_text, copy_in, copy_out, json_text, text_columns
 from rowcall.store.rows import RowBatch, claim, count_outcomes, finish, outcomes_select, split
 
 _OUTCOME = Identifier("rowcall", "outcome")
+_WRITTEN_ALIKE = {
+    "text": (Text, Choice, Lookup),
+    "varchar": (Text, Choice, Lookup),
+    "uuid": (Uuid, Lookup),
+    "int2": (Integer, Lookup),
+    "int4": (Integer, Lookup),
+    "int8": (Integer, Lookup),
+}
+"""Types of a key, with the fields whose values are texts that PostgreSQL would give back as they are."""
 
 
 class Route(IntEnum):
@@ -68,11 +78,21 @@ class Hopes:
 
 def shortest_route(connection: Connection[Any], work: Work) -> Route:
     """The route to begin with. An update of a table that has rows will hardly go straight."""
-    if work.importer.once or work.layout.version or not work.layout.columns:
+    if work.importer.once or work.layout.version or not work.layout.columns or not _tells_keys(work):
         return Route.STAGED
     if work.layout.on_match == "update" and staging.has_rows(connection, work.target):
         return Route.STAGED
     return Route.STRAIGHT
+
+
+def _tells_keys(work: Work) -> bool:
+    """Whether the target's key is known before it is written: as we write it is how PostgreSQL would."""
+    fields = {field.column: field for name, field in work.importer.fields.items() if name in work.fields}
+    return all(
+        isinstance(fields[name], _WRITTEN_ALIKE.get(work.target.columns[name].base, Lookup))
+        for name in work.target.primary_key
+        if name in fields
+    )
 
 
 def commit_next(connection: Connection[Any], work: Work, hopes: Hopes) -> RowBatch | None:
@@ -165,7 +185,8 @@ def _columns(work: Work, good: pl.DataFrame) -> pl.DataFrame:
 def _straight(connection: Connection[Any], work: Work, good: pl.DataFrame) -> None:
     rows = _filled(connection, work, _columns(work, good))
     copy_in(connection, work.target.identifier, rows)
-    key = cells_text(rows.select(work.target.primary_key)) if work.target.primary_key else pl.lit(None, pl.String)
+    own = work.target.primary_key
+    key = cells_text(rows.select(pl.col(own).cast(pl.String))) if own else pl.lit(None, pl.String)
     outcomes = pl.select(
         good["number"].alias("row_number"), pl.lit(Status.CREATED.value).alias("status"), key.alias("target_key")
     )
@@ -191,10 +212,7 @@ def _filled(connection: Connection[Any], work: Work, rows: pl.DataFrame) -> pl.D
 def _with_values(rows: pl.DataFrame, name: str, empty: pl.Series, values: list[str]) -> pl.DataFrame:
     if len(values) == rows.height:
         return rows.with_columns(pl.Series(name, values, dtype=pl.String))
-    whole = rows[name].to_list()
-    for place, value in zip(empty.arg_true(), values, strict=True):
-        whole[place] = value
-    return rows.with_columns(pl.Series(name, whole, dtype=pl.String))
+    return rows.with_columns(rows[name].cast(pl.String).scatter(empty.arg_true(), values))
 
 
 # -------------------------------------------------------------------------------------------------------- staged

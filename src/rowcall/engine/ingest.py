@@ -1,19 +1,28 @@
 """From the stored file to rows in the database, batch by batch, each with its checkpoint."""
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import msgspec
 import polars as pl
 from psycopg import Connection
+from psycopg.errors import UniqueViolation
 
 from rowcall.engine.ahead import ahead
 from rowcall.engine.pace import Pace
 from rowcall.engine.scratch import Scratch
+from rowcall.errors import Retryable
 from rowcall.formats import Batch, Reading, open_rows
+from rowcall.model import Code
 from rowcall.store import files
 from rowcall.store.copying import cells_text
+from rowcall.store.db import Database
 from rowcall.store.jobs import Job, set_ingested
 from rowcall.store.mappings import columns_of
 from rowcall.store.rows import Checkpoint, RowBatch, add_batch, checkpoint_of
@@ -31,21 +40,51 @@ def open_file(job: Job) -> Reading:
     return open_rows(location, options=job.config.read, name=job.file_name)
 
 
-def ingest(
-    connection: Connection[Any], job: Job, reading: Reading, pace: Pace, tell: Told, *, scratch: Scratch
-) -> None:
-    """Bring in what is not in yet. The reader counts rows the same way each time, so a row number is a checkpoint."""
+def ingest(database: Database, connection: Connection[Any], job: Job, reading: Reading, ingesting: "Ingesting") -> None:
+    """Bring in what is not in yet. The reader counts rows the same way each time, so a row number is a checkpoint.
+
+    Batches are stored by several connections at once. After a crash, those behind the first gap are brought in again.
+    """
     mapped = [column.position for column in columns_of(connection, job.id) if column.target_field]
     done = checkpoint_of(connection, job.id)
-    batch = done.batch
-    for rows in ahead(_parts(reading, done, pace, mapped)):
-        batch += 1
-        first, last = rows.item(0, "number"), rows.item(-1, "number")
-        with pace.step(int(rows["cells"].estimated_size())):
-            add_batch(connection, job.id, RowBatch(batch, first, last), rows.select(_STORED))
-        scratch.put(batch, rows.drop("line", "cells"))
-        tell(last, reading.position, reading.file.size)
+    with ExitStack() as stack:
+        free: Queue[Connection[Any]] = Queue()
+        for _ in range(ingesting.writers):
+            free.put(stack.enter_context(database.reconnect("ingest")))
+        pool = stack.enter_context(ThreadPoolExecutor(ingesting.writers))
+        under_way: deque[Future[int]] = deque()
+        for number, rows in enumerate(ahead(_parts(reading, done, ingesting.pace, mapped)), done.batch + 1):
+            under_way.append(pool.submit(_store, free, job, number, rows, ingesting))
+            if len(under_way) > ingesting.writers:
+                ingesting.tell(under_way.popleft().result(), reading.position, reading.file.size)
+        for last in under_way:
+            ingesting.tell(last.result(), reading.position, reading.file.size)
     set_ingested(connection, job, reading.counts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ingesting:
+    """How rows are brought in."""
+
+    pace: Pace
+    scratch: Scratch
+    writers: int
+    tell: Told
+
+
+def _store(free: "Queue[Connection[Any]]", job: Job, number: int, rows: pl.DataFrame, ingesting: Ingesting) -> int:
+    """Store a batch; returns its last row."""
+    first, last = rows.item(0, "number"), rows.item(-1, "number")
+    connection = free.get()
+    try:
+        with ingesting.pace.step(int(rows["cells"].estimated_size())):
+            add_batch(connection, job.id, RowBatch(number, first, last), rows.select(_STORED))
+    except UniqueViolation as error:  # a process that was killed had sent its COMMIT, and it is only done now
+        raise Retryable(Code.DATABASE_BUSY, "Another process was bringing in the same rows.") from error
+    finally:
+        free.put(connection)
+    ingesting.scratch.put(number, rows.drop("line", "cells"))
+    return last
 
 
 def _parts(reading: Reading, done: Checkpoint, pace: Pace, mapped: Sequence[int]) -> Iterator[pl.DataFrame]:

@@ -13,7 +13,7 @@ from rowcall.config import Settings
 from rowcall.engine.commit import Hopes, Route, commit_next, shortest_route
 from rowcall.engine.duplicates import decide_duplicates
 from rowcall.engine.finish import balance_of, finish_job, start_processing
-from rowcall.engine.ingest import ingest, open_file
+from rowcall.engine.ingest import Ingesting, ingest, open_file
 from rowcall.engine.items import process_items
 from rowcall.engine.map import decide_readings, map_columns
 from rowcall.engine.pace import Pace
@@ -30,6 +30,7 @@ from rowcall.store.mappings import add_columns, columns_of
 from rowcall.store.queries import query
 from rowcall.store.rows import pending_batches
 
+_TOLD_EVERY = 0.25
 _ROUND = 0.01
 """Seconds between rounds: what still waits then is in the hands of others."""
 _MOST_FAILURES = 20
@@ -104,10 +105,10 @@ def _bring_in(run: Run, control: Connection[Any], job: Job) -> Job:
             columns = map_columns(run.importer, reading, job.config, needed=needed)
             with control.transaction():
                 add_columns(control, job.id, columns)
-        pace = _pace(run)
         scratch = _scratch(run, job)
         scratch.clear()
-        ingest(control, job, reading, pace, tell, scratch=scratch)
+        how = Ingesting(pace=_pace(run), scratch=scratch, writers=run.settings.workers, tell=tell)
+        ingest(run.database, control, job, reading, how)
         kind = reading.detected.format.value
     job = jobs.get_job(control, str(job.id))
     decide_readings(control, job, run.importer, kind)
@@ -154,22 +155,29 @@ def _process(run: Run, control: Connection[Any], job: Job) -> Job:
 def _work_off(run: Run, control: Connection[Any], work: Work) -> None:
     """Have workers commit batches until none waits, telling how it goes."""
     troubles: list[BaseException] = []
+    halt = threading.Event()
     route = Route.STAGED if work.target is NO_TARGET else shortest_route(control, work)
 
     def labour() -> None:
         try:
-            _worker(run, work, Hopes(route))
+            _worker(run, work, Hopes(route), halt)
         except BaseException as error:
             troubles.append(error)
-            run.stop.set()
+            halt.set()
 
     threads = [threading.Thread(target=labour, name=f"worker-{n}") for n in range(run.settings.workers)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        while thread.is_alive():
-            thread.join(0.25)
+    try:
+        while alive := next((thread for thread in threads if thread.is_alive()), None):
+            alive.join(_TOLD_EVERY)
             _tell_counts(run, control, work.job)
+            if run.stop.is_set():
+                halt.set()
+    finally:
+        halt.set()
+        for thread in threads:
+            thread.join()
     if troubles:
         raise troubles[0]
 
@@ -181,23 +189,23 @@ def _tell_counts(run: Run, control: Connection[Any], job: Job) -> None:
     run.tell(Progress(phase=phase, rows=counts.done, done=counts.done, total=total, failed=counts.failed))
 
 
-def _worker(run: Run, work: Work, hopes: Hopes) -> None:
+def _worker(run: Run, work: Work, hopes: Hopes, halt: threading.Event) -> None:
     """Commit batches until none waits. A lost connection, a deadlock, a batch that was too slow: it is tried again."""
     failures = 0
-    while not run.stop.is_set():
+    while not halt.is_set():
         try:
             with run.database.reconnect("worker") as connection:
                 next_batch = _next_batch(run, connection, work, hopes)
-                while not run.stop.is_set():
+                while not halt.is_set():
                     if not next_batch():
                         return
                     failures = 0
         except (psycopg.Error, Retryable) as error:
             failures += 1
             trouble = translated(error) if isinstance(error, psycopg.Error) else error
-            if isinstance(trouble, Final) or failures >= _MOST_FAILURES:
+            if failures >= _MOST_FAILURES or not _may_pass(trouble):
                 raise trouble from error
-            run.stop.wait(min(2.0, 0.02 * 2**failures))
+            halt.wait(min(2.0, 0.02 * 2**failures))
 
 
 def _next_batch(run: Run, connection: Connection[Any], work: Work, hopes: Hopes) -> Callable[[], bool]:
@@ -232,8 +240,8 @@ def _all_or_nothing(run: Run, control: Connection[Any], work: Work) -> Job:
 def held(database: Database, job: Job) -> Generator[Connection[Any]]:
     """A connection that has the job to itself."""
     with database.reconnect("runner") as control:
-        if not jobs.lock(control, job.id):
-            raise Retryable(
+        if not jobs.lock(control, job.id, patience=10):
+            raise Final(
                 Code.JOB_BUSY,
                 f"Job {job.number} is being worked on by another process.",
                 hint="Wait for it: `rowcall jobs` shows how far it is.",
@@ -256,25 +264,32 @@ def run_job(run: Run, job: Job) -> Job:
 def _through_restarts(run: Run, job: Job) -> Job:
     failures = 0
     while True:
-        seen = job
+        seen = job.state
         try:
             with held(run.database, job) as control:
                 job = jobs.get_job(control, str(job.id))
-                try:
-                    return advance(run, control, job)
-                except Final as error:
-                    return _fail(control, jobs.get_job(control, str(job.id)), error)
-        except psycopg.Error as error:
-            trouble = translated(error)
-            failures = failures + 1 if seen.state is job.state else 1
-            if isinstance(trouble, Final) or failures >= _MOST_FAILURES or run.stop.is_set():
+                return _advanced(run, control, job)
+        except (psycopg.Error, Retryable) as error:
+            trouble = translated(error) if isinstance(error, psycopg.Error) else error
+            failures = 1 if job.state is not seen else failures + 1
+            if run.stop.is_set() or failures >= _MOST_FAILURES or not _may_pass(trouble):
                 raise trouble from error
             run.stop.wait(min(2.0, 0.02 * 2**failures))
 
 
-def _fail(control: Connection[Any], job: Job, error: Final) -> Job:
-    if job.state in (State.UPLOADED, State.COLUMN_MAPPING):
-        jobs.move(control, job, State.FAILED, error=error)
-    elif not job.ended:
-        jobs.note_error(control, job, error)
-    raise error
+def _may_pass(trouble: RowcallError) -> bool:
+    """Whether it is worth while to wait; a full disk and a database that stayed away are for a person."""
+    return isinstance(trouble, Retryable) and trouble.code in (Code.DATABASE_GONE, Code.DATABASE_BUSY)
+
+
+def _advanced(run: Run, control: Connection[Any], job: Job) -> Job:
+    """The job as far as it goes. What stops it for good is noted; if it has written nothing yet, it has failed."""
+    try:
+        return advance(run, control, job)
+    except Final as error:
+        now = jobs.get_job(control, str(job.id))
+        if now.state in (State.UPLOADED, State.COLUMN_MAPPING):
+            jobs.move(control, now, State.FAILED, error=error)
+        elif not now.ended:
+            jobs.note_error(control, now, error)
+        raise

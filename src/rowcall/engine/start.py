@@ -8,7 +8,7 @@ from psycopg import Connection
 from rowcall.config import Settings
 from rowcall.errors import Final
 from rowcall.importer import Importer
-from rowcall.model import Code
+from rowcall.model import Code, Mode
 from rowcall.store import files, jobs
 from rowcall.store.jobs import Job, JobConfig
 
@@ -29,6 +29,9 @@ def start_job(
             raise Final(
                 Code.BAD_MAPPING, f"Importer {importer.name} has no field {name!r} to set.", hint=f"It has {listed}."
             )
+    if config.mode is Mode.UPSERT and not importer.keys:
+        told = f"Importer {importer.name} has no key to know a row by, so that it can't update what is there."
+        raise Final(Code.BAD_OPTION, told, hint="Give it a `key`, or import in mode insert.")
     stored = files.keep(settings.data_dir / "files", stream)
     job = jobs.take_interrupted(connection, importer.name, stored.sha256, config)
     if job is None:

@@ -19,6 +19,8 @@ from rowcall.model import Code, Mode, State
 from rowcall.store.files import StoredFile
 from rowcall.store.queries import query
 
+_DYING = 3.0
+"""Seconds that the session of a killed process may last."""
 ENDED = frozenset({State.COMPLETED, State.COMPLETED_WITH_ERRORS, State.INVALID, State.FAILED})
 
 
@@ -124,10 +126,17 @@ def _job(row: dict[str, Any]) -> Job:
     return Job(**{**row, **told})
 
 
-def lock(connection: Connection[Any], job_id: UUID | str) -> bool:
-    """Whether this session now has the job to itself. The lock ends with the session, however that ends."""
-    row = connection.execute(query("lock_job"), {"id": str(job_id)}).fetchone()
-    return bool(row and row[0])
+def lock(connection: Connection[Any], job_id: UUID | str, *, patience: float = 0) -> bool:
+    """Whether this session now has the job to itself. The lock ends with the session, however that ends.
+
+    The session of a process that was killed may last for another second: hence some patience.
+    """
+    deadline = time.monotonic() + patience
+    while True:
+        row = connection.execute(query("lock_job"), {"id": str(job_id)}).fetchone()
+        if (row and row[0]) or time.monotonic() > deadline:
+            return bool(row and row[0])
+        time.sleep(0.05)
 
 
 def unlock(connection: Connection[Any], job_id: UUID | str) -> None:
@@ -138,7 +147,7 @@ def take_interrupted(connection: Connection[Any], importer: str, sha256: str, co
     """An unfinished job that does the same and that nobody works on; locked by this session."""
     same = {"importer": importer, "sha256": sha256, "config": _json(config)}
     for job_id in connection.cursor(row_factory=scalar_row).execute(query("find_interrupted"), same).fetchall():
-        if not lock(connection, job_id):
+        if not lock(connection, job_id, patience=_DYING):
             continue
         job = get_job(connection, job_id)
         if not job.ended:

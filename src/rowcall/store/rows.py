@@ -38,9 +38,12 @@ class Checkpoint:
 
 
 def checkpoint_of(connection: Connection[Any], job_id: UUID) -> Checkpoint:
-    """Where to go on reading the job's file."""
-    row = connection.execute(query("last_batch"), {"id": job_id}).fetchone()
-    return Checkpoint(*row) if row else Checkpoint()
+    """Where to go on reading the job's file. Batches behind a gap are dropped; they will be brought in again."""
+    with connection.transaction():
+        row = connection.execute(query("last_batch_before_a_gap"), {"id": job_id}).fetchone()
+        done = Checkpoint(*row) if row else Checkpoint()
+        connection.execute(query("drop_batches_behind"), {"id": job_id, "number": done.batch, "row": done.row})
+    return done
 
 
 def add_batch(connection: Connection[Any], job_id: UUID, batch: RowBatch, rows: pl.DataFrame) -> None:

@@ -344,9 +344,9 @@ def add_outcomes(connection: Connection[Any], layout: Layout, job_id: UUID) -> N
     }.get(layout.on_match)
     matched: Composable = SQL("CASE WHEN m.changed THEN 'updated' ELSE 'unchanged' END")
     issues: Composable = SQL("NULL::jsonb")
-    if said:
+    if said and layout.keys:
         matched = Value(said[0])
-        key = layout.keys[0] if layout.keys else ()
+        key = layout.keys[0]
         value = SQL(" || ', ' || ").join(SQL("s.{}::text").format(Identifier(name)) for name in layout.keys[-1])
         if len(layout.keys) > 1:
             first = SQL(" || ', ' || ").join(SQL("s.{}::text").format(Identifier(name)) for name in key)
@@ -382,5 +382,9 @@ def has_rows(connection: Connection[Any], target: Target) -> bool:
 
 def default_values(connection: Connection[Any], expression: str, count: int) -> list[str]:
     """So many values of a column's default."""
-    select = SQL("SELECT ({})::text FROM generate_series(1, %s)").format(SQL(expression))  # pyright: ignore[reportArgumentType] (the catalog's own expression)
-    return [value for (value,) in connection.execute(select, [count])]
+    # no parameters: a percent sign in the expression would be taken for one
+    select = SQL("SELECT ({})::text FROM generate_series(1, {})").format(
+        SQL(expression),  # pyright: ignore[reportArgumentType] (the catalog's own expression)
+        Value(count),
+    )
+    return [value for (value,) in connection.execute(select)]

@@ -1,6 +1,15 @@
--- last_batch --
--- Where ingest stands: the last batch that is in, with its last row.
-SELECT number, last_row FROM rowcall.batch WHERE job_id = %(id)s ORDER BY number DESC LIMIT 1
+-- last_batch_before_a_gap --
+-- Where ingest stands: the last batch up to which all are in, with its last row.
+SELECT number, last_row FROM (
+    SELECT number, last_row, sum(gap) OVER (ORDER BY number) AS gaps FROM (
+        SELECT number, last_row, (first_row - 1 <> lag(last_row, 1, 0::bigint) OVER (ORDER BY number))::int AS gap
+        FROM rowcall.batch WHERE job_id = %(id)s) each) so_far
+WHERE gaps = 0 ORDER BY number DESC LIMIT 1
+
+-- drop_batches_behind --
+-- Take out batches, with their rows, that stand behind the point from which reading goes on.
+WITH batches AS (DELETE FROM rowcall.batch WHERE job_id = %(id)s AND number > %(number)s)
+DELETE FROM rowcall.row WHERE job_id = %(id)s AND number > %(row)s
 
 -- add_batch --
 -- A batch whose rows come in the same transaction.

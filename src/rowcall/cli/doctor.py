@@ -1,0 +1,111 @@
+"""`rowcall doctor`: is all well with Rowcall's surroundings, or with a job?"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape as literal
+
+from rowcall.cli.failures import failure_of
+from rowcall.cli.migrate import reach_database
+from rowcall.cli.options import AsJson
+from rowcall.cli.screen import document, screen, visible
+from rowcall.config import Settings, settings_from
+from rowcall.engine import surroundings
+from rowcall.engine.doctor import Finding, Verdict, verify_job
+from rowcall.importer.registry import Registry, load_registry
+from rowcall.store.db import open_database
+from rowcall.store.jobs import get_job
+from rowcall.store.packs import pending_of_rowcall
+
+_COLOURS = {
+    Verdict.OK: "green",
+    Verdict.NOTE: "yellow",
+    Verdict.SKIPPED: "dim",
+    Verdict.FAILED: "bold red",
+    Verdict.VIOLATED: "bold red",
+}
+
+
+def doctor(
+    verify: Annotated[
+        str | None, typer.Option(metavar="JOB", help="Check what must hold of this job, each by query.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check database, tables, data directory, importers and leftovers; or verify that a job's account is right.
+
+    Exit code 0: all is well; 1: something is not.
+    """
+    findings = list(_verified(verify) if verify else _surroundings())
+    if as_json:
+        sys.stdout.write(document({"ok": not _bad(findings), "findings": [_document(f) for f in findings]}) + "\n")
+    else:
+        show(screen(), findings)
+    if _bad(findings):
+        raise typer.Exit(1)
+
+
+def _bad(findings: Sequence[Finding]) -> bool:
+    return any(finding.verdict.bad for finding in findings)
+
+
+def _verified(job: str) -> list[Finding]:
+    declared = load_registry().all()
+    with open_database(settings_from()) as database, database.connect("doctor") as connection:
+        found = get_job(connection, job)
+        importer = next((importer for importer in declared if importer.name == found.importer), None)
+        return verify_job(connection, found, importer, declared)
+
+
+def _surroundings() -> Iterator[Finding]:
+    """Each check; one that can't be made is a finding too, and ends those that build on it."""
+    name = "settings"
+    try:
+        settings = settings_from()
+        yield surroundings.check_settings(settings)
+        yield surroundings.check_data_dir(settings)
+        name = "importers"
+        registry = load_registry()
+        name = "database"
+        yield from _with_database(settings, registry)
+    except Exception as error:
+        failure = failure_of(error)
+        yield surroundings.failed(name, failure.message, failure.hint)
+
+
+def _with_database(settings: Settings, registry: Registry) -> Iterator[Finding]:
+    with reach_database(settings) as database, database.connect("doctor") as connection:
+        yield surroundings.check_database(connection)
+        yield surroundings.check_migrations(connection, registry)
+        yield from surroundings.check_importers(connection, registry)
+        if not pending_of_rowcall(connection):
+            yield surroundings.check_jobs(connection)
+            yield from surroundings.check_files(connection, settings)
+
+
+def _document(finding: Finding) -> dict[str, Any]:
+    return {
+        "name": finding.name,
+        "verdict": finding.verdict,
+        "said": finding.said,
+        "count": finding.count,
+        "examples": finding.examples,
+        "hint": finding.hint,
+    }
+
+
+def show(console: Console, findings: Sequence[Finding]) -> None:
+    """Tell a person what was found."""
+    wide = max(len(finding.name) for finding in findings)
+    for finding in findings:
+        verdict = f"[{_COLOURS[finding.verdict]}]{finding.verdict.value:8}[/]"
+        console.print(f"{verdict}  {literal(finding.name):{wide}}  {literal(finding.said)}", soft_wrap=True)
+        for example in finding.examples:
+            console.print(f"{'':10}{'':{wide}}  [dim]{literal(visible(example))}[/]", soft_wrap=True)
+        if finding.count > len(finding.examples):
+            console.print(f"{'':10}{'':{wide}}  [dim]and {finding.count - len(finding.examples):,} more[/]")
+        if finding.hint:
+            console.print(f"{'':10}{'':{wide}}  {literal(finding.hint)}", style="dim", soft_wrap=True)

@@ -1,0 +1,139 @@
+"""Checks what Rowcall stands on: database, tables, data directory, importers, and what earlier work left behind."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from psycopg import Connection
+from psycopg.rows import scalar_row
+
+from rowcall.config import Settings
+from rowcall.engine.doctor import Finding, Verdict
+from rowcall.engine.work import checked_target
+from rowcall.errors import RowcallError
+from rowcall.formats.reading import GIB
+from rowcall.importer import Importer
+from rowcall.importer.registry import Registry
+from rowcall.store.packs import pending_of_pack, pending_of_rowcall
+from rowcall.store.queries import query
+
+_EXAMPLES = 5
+_LITTLE_SPACE = GIB
+
+
+def check_settings(settings: Settings) -> Finding:
+    """What is set. The database's address may hold a password and isn't shown."""
+    where = "ROWCALL_DATABASE_URL" if settings.database_url else "the embedded server"
+    said = (
+        f"{where}, {settings.workers} workers, batches of {settings.batch_rows_min:,} to {settings.batch_rows_max:,} "
+        f"rows, {settings.patience:g} s of patience"
+    )
+    return Finding(name="settings", said=said)
+
+
+def check_data_dir(settings: Settings) -> Finding:
+    """Whether files can be stored, and how many."""
+    folder = settings.data_dir
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"rowcall")
+    except OSError as error:
+        hint = "Set ROWCALL_DATA_DIR to a folder that can be written to."
+        return failed("data directory", f"{folder}: {error.strerror}", hint)
+    free = shutil.disk_usage(folder).free
+    said = f"{folder}, {free / GIB:,.1f} GB free"
+    if free < _LITTLE_SPACE:
+        return Finding(name="data directory", said=said, verdict=Verdict.NOTE, hint="Make room before a large import.")
+    return Finding(name="data directory", said=said)
+
+
+def check_database(connection: Connection[Any]) -> Finding:
+    """Which server answers."""
+    version = connection.info.server_version
+    return Finding(name="database", said=f"PostgreSQL {version // 10_000}.{version % 10_000}, {connection.info.dbname}")
+
+
+def check_migrations(connection: Connection[Any], registry: Registry) -> Finding:
+    """Whether the tables of Rowcall and of the packs are up to date."""
+    pending = [*pending_of_rowcall(connection), *(i for p in registry.packs for i in pending_of_pack(connection, p))]
+    if pending:
+        return Finding(
+            name="migrations",
+            said=f"{len(pending)} not applied",
+            verdict=Verdict.NOTE,
+            count=len(pending),
+            examples=pending,
+            hint="`rowcall migrate` applies them, and so does the next import.",
+        )
+    return Finding(name="migrations", said="up to date")
+
+
+def check_importers(connection: Connection[Any], registry: Registry) -> Iterator[Finding]:
+    """Whether each importer's table is there and has what the importer counts on."""
+    waiting = [pack for pack in registry.packs if pending_of_pack(connection, pack)]
+    for name, importer in zip(registry.names(), registry.all(), strict=True):
+        if registry.pack_of(importer) in waiting:
+            said = "not checked: its pack's migrations are not applied"
+            yield Finding(name=f"importer {name}", said=said, verdict=Verdict.SKIPPED)
+        else:
+            yield _check_importer(connection, name, importer)
+
+
+def _check_importer(connection: Connection[Any], name: str, importer: type[Importer]) -> Finding:
+    try:
+        checked_target(connection, importer)
+    except RowcallError as error:
+        return failed(f"importer {name}", error.message, error.hint)
+    return Finding(name=f"importer {name}", said=f"fits table {importer.target}" if importer.target else "loads")
+
+
+def check_jobs(connection: Connection[Any]) -> Finding:
+    """Jobs that were interrupted and that nobody works on."""
+    left = connection.cursor(row_factory=scalar_row).execute(query("unfinished_jobs")).fetchall()
+    if not left:
+        return Finding(name="jobs", said="none was left unfinished")
+    return Finding(
+        name="jobs",
+        said=f"{len(left):,} unfinished, with nobody at work on them",
+        verdict=Verdict.NOTE,
+        count=len(left),
+        examples=left[:_EXAMPLES],
+        hint="`rowcall resume JOB` finishes one.",
+    )
+
+
+def check_files(connection: Connection[Any], settings: Settings) -> Iterator[Finding]:
+    """Stored files that no job knows, and files of jobs that are not there."""
+    known = {Path(location): needed for location, needed in connection.execute(query("stored_files"))}
+    folder = settings.data_dir / "files"
+    orphans = sorted(str(path) for path in folder.rglob("*") if path.is_file() and path not in known)
+    missing = sorted(str(path) for path, needed in known.items() if needed and not path.is_file())
+    if missing:
+        hint = "Jobs that have not read them can't go on: import the originals again."
+        yield Finding(
+            name="files",
+            said=f"{len(missing):,} gone that are needed",
+            verdict=Verdict.FAILED,
+            count=len(missing),
+            examples=missing[:_EXAMPLES],
+            hint=hint,
+        )
+    if orphans:
+        yield Finding(
+            name="files",
+            said=f"{len(orphans):,} that no job knows",
+            verdict=Verdict.NOTE,
+            count=len(orphans),
+            examples=orphans[:_EXAMPLES],
+            hint="Unless an import is just beginning, they can be deleted.",
+        )
+    if not missing and not orphans:
+        yield Finding(name="files", said=f"{len(known):,} stored, none lost or left over")
+
+
+def failed(name: str, said: str, hint: str = "") -> Finding:
+    """A check that found something wrong."""
+    return Finding(name=name, said=said, verdict=Verdict.FAILED, hint=hint)

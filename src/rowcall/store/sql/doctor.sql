@@ -1,0 +1,114 @@
+-- rows_without_outcome --
+-- I1: rows of a job that nothing is said about.
+SELECT 'row ' || r.number AS found FROM rowcall.row r
+WHERE r.job_id = %(id)s
+  AND NOT EXISTS (SELECT FROM rowcall.outcome o WHERE o.job_id = r.job_id AND o.row_number = r.number)
+ORDER BY r.number
+
+-- outcomes_without_row --
+-- I1: outcomes of rows that are not there.
+SELECT 'outcome of row ' || o.row_number AS found FROM rowcall.outcome o
+WHERE o.job_id = %(id)s
+  AND NOT EXISTS (SELECT FROM rowcall.row r WHERE r.job_id = o.job_id AND r.number = o.row_number)
+ORDER BY o.row_number
+
+-- batches_apart --
+-- I2: batches that leave a gap, overlap, end too early or too late, or lack rows.
+SELECT 'batch ' || number || ' begins at row ' || first_row || ', not at ' || expected AS found
+FROM (SELECT number, first_row, 1 + coalesce(lag(last_row) OVER (ORDER BY first_row), 0) AS expected
+      FROM rowcall.batch WHERE job_id = %(id)s) b
+WHERE first_row <> expected
+UNION ALL
+SELECT 'the batches end at row ' || b.last || ', the file at row ' || j.row_count
+FROM rowcall.job j, (SELECT coalesce(max(last_row), 0) AS last FROM rowcall.batch WHERE job_id = %(id)s) b
+WHERE j.id = %(id)s AND j.row_count <> b.last
+UNION ALL
+SELECT 'batch ' || b.number || ' has ' || r.rows || ' of ' || b.last_row - b.first_row + 1 || ' rows'
+FROM rowcall.batch b, LATERAL (
+    SELECT count(*) AS rows FROM rowcall.row r
+    WHERE r.job_id = b.job_id AND r.number BETWEEN b.first_row AND b.last_row) r
+WHERE b.job_id = %(id)s AND r.rows <> b.last_row - b.first_row + 1
+
+-- batches_in_part --
+-- I3: batches that are done and lack outcomes, or wait and have some.
+SELECT 'batch ' || b.number || ' is ' || b.state || ' with outcomes of ' || o.rows || ' of '
+       || b.last_row - b.first_row + 1 || ' rows' AS found
+FROM rowcall.batch b, LATERAL (
+    SELECT count(DISTINCT o.row_number) AS rows FROM rowcall.outcome o
+    WHERE o.job_id = b.job_id AND o.row_number BETWEEN b.first_row AND b.last_row) o
+WHERE b.job_id = %(id)s AND o.rows <> CASE WHEN b.state = 'done' THEN b.last_row - b.first_row + 1 ELSE 0 END
+ORDER BY b.number
+
+-- counters_off --
+-- I4: batches whose counters differ from their outcomes, and a job whose count of rows differs from its rows.
+SELECT 'batch ' || b.number || ' counts ' || b.counted::text || ', its outcomes are ' || o.counted::text AS found
+FROM (SELECT *, ARRAY[created, updated, unchanged, skipped, failed]::bigint[] AS counted
+      FROM rowcall.batch WHERE job_id = %(id)s AND state = 'done') b, LATERAL (
+    SELECT ARRAY[count(*) FILTER (WHERE o.status = 'created'), count(*) FILTER (WHERE o.status = 'updated'),
+                 count(*) FILTER (WHERE o.status = 'unchanged'), count(*) FILTER (WHERE o.status = 'skipped'),
+                 count(*) FILTER (WHERE o.status = 'failed')] AS counted
+    FROM rowcall.outcome o WHERE o.job_id = b.job_id AND o.row_number BETWEEN b.first_row AND b.last_row) o
+WHERE b.counted <> o.counted
+UNION ALL
+SELECT 'the job counts ' || j.row_count || ' rows and has ' || r.rows
+FROM rowcall.job j, (SELECT count(*) AS rows FROM rowcall.row WHERE job_id = %(id)s) r
+WHERE j.id = %(id)s AND j.row_count <> r.rows
+
+-- created_twice --
+-- I5: rows of the target that a job says it created more than once, or without saying which.
+SELECT 'key ' || coalesce(array_to_string(target_key, ', '), '(none)') || ' by rows '
+       || array_to_string((array_agg(row_number ORDER BY row_number))[:5], ', ') AS found
+FROM rowcall.outcome WHERE job_id = %(id)s AND status = 'created'
+GROUP BY target_key HAVING count(*) > 1 OR target_key IS NULL
+
+-- created_not_there --
+-- I5: rows that a job created and that the target no longer has.
+SELECT 'row ' || o.row_number || ', key ' || array_to_string(o.target_key, ', ') AS found
+FROM rowcall.outcome o
+WHERE o.job_id = %(id)s AND o.status = 'created' AND NOT EXISTS (SELECT FROM {target} t WHERE {same})
+ORDER BY o.row_number
+
+-- keys_without_row --
+-- I6: row keys that no created row stands behind.
+SELECT 'key ' || k.key || ' of row ' || k.row_number AS found FROM rowcall.row_key k
+WHERE k.job_id = %(id)s AND NOT EXISTS (
+    SELECT FROM rowcall.outcome o WHERE o.job_id = k.job_id AND o.row_number = k.row_number AND o.status = 'created')
+ORDER BY k.row_number
+
+-- rows_without_key --
+-- I6: created rows of an importer that takes a row once, without their key.
+SELECT 'row ' || o.row_number AS found FROM rowcall.outcome o
+WHERE o.job_id = %(id)s AND o.status = 'created'
+  AND NOT EXISTS (SELECT FROM rowcall.row_key k WHERE k.job_id = o.job_id AND k.row_number = o.row_number)
+ORDER BY o.row_number
+
+-- effect_apart --
+-- I8: created rows that came into the target by another transaction than their outcome, and that no later outcome names.
+SELECT 'row ' || o.row_number || ', key ' || array_to_string(o.target_key, ', ') || ': outcome by transaction '
+       || o.xmin::text || ', target by ' || t.xmin::text AS found
+FROM rowcall.outcome o JOIN {target} t ON {same}
+WHERE o.job_id = %(id)s AND o.status = 'created' AND {apart}
+  AND NOT EXISTS (
+      SELECT FROM rowcall.outcome later JOIN rowcall.job j ON j.id = later.job_id
+      WHERE j.importer = ANY (%(importers)s) AND later.target_key = o.target_key AND later.at >= o.at
+        AND later.status IN ('created', 'updated')
+        AND (later.job_id, later.row_number) <> (o.job_id, o.row_number))
+ORDER BY o.row_number
+
+-- unfinished_jobs --
+-- Jobs that are not at their end, and whether a process works on each.
+SELECT j.number || ' ' || j.state || ' since ' || to_char(j.created_at, 'YYYY-MM-DD HH24:MI')
+       || coalesce(', stopped by ' || (j.last_error ->> 'code'), '') AS found
+FROM rowcall.job j
+WHERE j.state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING')
+  AND NOT EXISTS (
+      SELECT FROM pg_locks l, hashtextextended('rowcall job ' || j.id::text, 0) AS key
+      WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+        AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        AND (l.classid::bigint << 32 | l.objid::bigint) = key)
+ORDER BY j.created_at
+
+-- stored_files --
+-- The files that jobs were made from; those of unfinished jobs are still needed.
+SELECT f.location, EXISTS (SELECT FROM rowcall.job j WHERE j.file_sha256 = f.sha256 AND j.state = 'UPLOADED') AS needed
+FROM rowcall.file f
