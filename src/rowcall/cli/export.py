@@ -5,7 +5,8 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from types import FrameType
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -40,7 +41,7 @@ def export(
     ] = "protect",
 ) -> None:
     """Write the rows of a resource or a table, as they are at one moment, into a file that is whole or not there."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by an exception, so that no part of a file stays
+    signal.signal(signal.SIGTERM, _stop)
     kind = _format(format, out)
     filters = [Filter.parse(text) for text in filter or ()]
     chosen = [name.strip() for name in (fields or "").split(",") if name.strip()]
@@ -53,6 +54,11 @@ def export(
         with _progress(resource) as progress:
             rows = export_to(connection, selection, target, kind, options=writing, progress=progress)
     Console(stderr=True, highlight=False, soft_wrap=True).print(f"{rows:,} rows written", markup=False)
+
+
+def _stop(number: int, _: FrameType | None) -> NoReturn:
+    """End by an exception, so that no part of a file stays."""
+    sys.exit(128 + number)
 
 
 @contextmanager

@@ -45,7 +45,7 @@ class Layout:
     def staged(self) -> tuple[str, ...]:
         """The columns of the temporary table: those brought, and those that PostgreSQL fills for the target's key."""
         own = (*self.target.primary_key, *((self.version,) if self.version else ()))
-        return (*self.columns, *(name for name in own if name not in self.columns))
+        return tuple(dict.fromkeys((*self.columns, *own)))
 
     @property
     def compared(self) -> tuple[str, ...]:

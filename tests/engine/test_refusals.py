@@ -1,0 +1,270 @@
+"""What the database refuses: only the guilty rows fail, and each is told why."""
+
+from dataclasses import dataclass, field
+from typing import Any, LiteralString
+
+import pytest
+
+from rowcall import Boolean, Choice, Decimal, Final, Integer, Text, Update
+from rowcall.model import Code, State
+from rowcall.store.db import Database
+
+from .importing import declared, run_import, sql
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A table that refuses the row BAD, which stands between two good ones, the row already there, and the issue."""
+
+    table: LiteralString
+    fields: dict[str, Any]
+    file: str
+    code: Code
+    about: str | None
+    value: str | None
+    constraint: str | None = None
+    before: LiteralString = ""
+    settings: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+_ID = {"id": Integer(required=True)}
+_CODED = {**_ID, "code": Text()}
+REFUSALS = {
+    "unique": Refusal(
+        "CREATE TABLE t (id int PRIMARY KEY, code text UNIQUE); INSERT INTO t VALUES (9, 'b')",
+        _CODED,
+        "id,code\n1,a\n2,b\n3,c\n",
+        Code.UNIQUE_VIOLATION,
+        "code",
+        "b",
+        "t_code_key",
+    ),
+    "composite unique": Refusal(
+        "CREATE TABLE t (id int PRIMARY KEY, a text, b int, UNIQUE (a, b)); INSERT INTO t VALUES (9, 'x', 1)",
+        {**_ID, "a": Text(), "b": Integer()},
+        "id,a,b\n1,x,2\n2,x,1\n3,y,1\n",
+        Code.UNIQUE_VIOLATION,
+        "a, b",
+        "x, 1",
+        "t_a_b_key",
+    ),
+    "partial unique index": Refusal(
+        "CREATE TABLE t (id int PRIMARY KEY, code text, live boolean); INSERT INTO t VALUES (9, 'a', true);"
+        "CREATE UNIQUE INDEX t_live ON t (code) WHERE live",
+        {**_CODED, "live": Boolean()},
+        "id,code,live\n1,a,no\n2,a,yes\n3,b,yes\n",
+        Code.UNIQUE_VIOLATION,
+        "code",
+        "a",
+        "t_live",
+    ),
+    "expression unique index": Refusal(
+        "CREATE TABLE t (id int PRIMARY KEY, code text); CREATE UNIQUE INDEX t_lower ON t (lower(code));"
+        "INSERT INTO t VALUES (9, 'B')",
+        _CODED,
+        "id,code\n1,a\n2,b\n3,c\n",
+        Code.UNIQUE_VIOLATION,
+        None,
+        None,
+        "t_lower",
+    ),
+    "exclusion": Refusal(
+        "CREATE TABLE t (id int PRIMARY KEY, days int4range, EXCLUDE USING gist (days WITH &&));"
+        "INSERT INTO t VALUES (9, '[5,7)')",
+        {**_ID, "days": Text()},
+        'id;days\n1;[1,3)\n2;[6,9)\n3;[3,5)\n',
+        Code.UNIQUE_VIOLATION,
+        "days",
+        "[6,9)",
+        "t_days_excl",
+    ),
+    "foreign key": Refusal(
+        "CREATE TABLE o (id int PRIMARY KEY); INSERT INTO o VALUES (1);"
+        "CREATE TABLE t (id int PRIMARY KEY, o_id int REFERENCES o)",
+        {**_ID, "o_id": Integer()},
+        "id,o_id\n1,1\n2,5\n3,\n",
+        Code.FOREIGN_KEY_VIOLATION,
+        "o_id",
+        "5",
+        "t_o_id_fkey",
+    ),
+    "foreign key to the table itself": Refusal(
+        "CREATE TABLE t (id int PRIMARY KEY, parent int REFERENCES t)",
+        {**_ID, "parent": Integer()},
+        "id,parent\n1,3\n2,5\n3,\n",
+        Code.FOREIGN_KEY_VIOLATION,
+        "parent",
+        "5",
+        "t_parent_fkey",
+    ),
+    "deferred foreign key": Refusal(
+        "CREATE TABLE o (id int PRIMARY KEY); INSERT INTO o VALUES (1);"
+        "CREATE TABLE t (id int PRIMARY KEY, o_id int REFERENCES o DEFERRABLE INITIALLY DEFERRED)",
+        {**_ID, "o_id": Integer()},
+        "id,o_id\n1,1\n2,5\n3,\n",
+        Code.FOREIGN_KEY_VIOLATION,
+        "o_id",
+        "5",
+        "t_o_id_fkey",
+    ),
+    "check": Refusal(
+        "CREATE TABLE t (id int PRIMARY KEY, code text CHECK (code NOT LIKE 'b%'))",
+        _CODED,
+        "id,code\n1,a\n2,b\n3,\n",
+        Code.CHECK_VIOLATION,
+        "code",
+        "b",
+        "t_code_check",
+    ),
+    "check over columns with names of our own": Refusal(
+        "CREATE TABLE t (id int PRIMARY KEY, key int, changed int, CHECK (key < changed))",
+        {**_ID, "key_": Integer(), "changed": Integer()},
+        "id,key,changed\n1,1,2\n2,2,1\n3,,1\n",
+        Code.CHECK_VIOLATION,
+        "key, changed",
+        "2, 1",
+        "t_check",
+    ),
+    "check of the whole row": Refusal(
+        "CREATE TABLE t (id int PRIMARY KEY, code text); CREATE FUNCTION fine(t) RETURNS boolean LANGUAGE sql IMMUTABLE"
+        " RETURN $1.code <> 'b'; ALTER TABLE t ADD CHECK (fine(t))",
+        _CODED,
+        "id,code\n1,a\n2,b\n3,\n",
+        Code.CHECK_VIOLATION,
+        None,
+        None,
+        "t_check",
+    ),
+    "required by the column": Refusal(
+        "CREATE TABLE t (id int PRIMARY KEY, code text NOT NULL)",
+        _CODED,
+        "id,code\n1,a\n2,\n3,c\n",
+        Code.REQUIRED,
+        "code",
+        None,
+    ),
+    "not null by a trigger's doing": Refusal(
+        "CREATE TABLE t (id int PRIMARY KEY, code text NOT NULL); CREATE FUNCTION empty() RETURNS trigger LANGUAGE "
+        "plpgsql AS $$ BEGIN NEW.code := nullif(NEW.code, 'b'); RETURN NEW; END $$; "
+        "CREATE TRIGGER empty BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION empty()",
+        _CODED,
+        "id,code\n1,a\n2,b\n3,c\n",
+        Code.NOT_NULL_VIOLATION,
+        "code",
+        "b",
+    ),
+    "too long": Refusal(
+        "CREATE TABLE t (id int PRIMARY KEY, code varchar(3))",
+        _CODED,
+        "id,code\n1,äöü\n2,abcd\n3,c\n",
+        Code.TOO_LONG,
+        "code",
+        "abcd",
+    ),
+    "too long for an index": Refusal(
+        "CREATE TABLE t (id int PRIMARY KEY, code text UNIQUE)",
+        _CODED,
+        f"id,code\n1,a\n2,{''.join(chr(0x4E00 + i * 7919 % 20000) for i in range(4000))}\n3,c\n",
+        Code.VALUE_REFUSED,
+        None,
+        None,
+    ),
+    "numeric overflow": Refusal(
+        "CREATE TABLE t (id int PRIMARY KEY, code numeric(5,2))",
+        {**_ID, "code": Decimal()},
+        "id,code\n1,999.99\n2,1000\n3,-1.5\n",
+        Code.TOO_LARGE,
+        "code",
+        "1000",
+    ),
+    "smallint": Refusal(
+        "CREATE TABLE t (id int PRIMARY KEY, code smallint)",
+        {**_ID, "code": Integer()},
+        "id,code\n1,32767\n2,-32769\n3,-32768\n",
+        Code.TOO_SMALL,
+        "code",
+        "-32769",
+    ),
+    "enum": Refusal(
+        "CREATE TYPE e AS ENUM ('a', 'b c'); CREATE TABLE t (id int PRIMARY KEY, code e)",
+        _CODED,
+        "id,code\n1,a\n2,d\n3,b c\n",
+        Code.NOT_A_CHOICE,
+        "code",
+        "d",
+    ),
+    "domain": Refusal(
+        "CREATE DOMAIN d AS text CHECK (VALUE <> 'b'); CREATE TABLE t (id int PRIMARY KEY, code d)",
+        _CODED,
+        "id,code\n1,a\n2,b\n3,\n",
+        Code.CHECK_VIOLATION,
+        "code",
+        "b",
+        "d_check",
+    ),
+    "a type that the field doesn't know": Refusal(
+        'CREATE TABLE t (id int PRIMARY KEY, "the code" inet)',
+        {**_ID, "code": Text(column="the code")},
+        "id,code\n1,10.0.0.1\n2,b\n3,::1\n",
+        Code.VALUE_REFUSED,
+        "code",
+        "b",
+    ),
+    "trigger": Refusal(
+        "CREATE TABLE t (id int PRIMARY KEY, code text); CREATE FUNCTION judge() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN IF NEW.code = 'b' THEN RAISE 'b is not wanted'; END IF; RETURN NEW; END $$; "
+        "CREATE TRIGGER judge BEFORE INSERT OR UPDATE ON t FOR EACH ROW EXECUTE FUNCTION judge()",
+        _CODED,
+        "id,code\n1,a\n2,b\n3,c\n",
+        Code.ROW_REFUSED,
+        None,
+        None,
+    ),
+    "trigger with a code of its own": Refusal(
+        "CREATE TABLE t (id int PRIMARY KEY, code text); CREATE FUNCTION judge() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN IF NEW.code = 'b' THEN RAISE 'b is not wanted' USING ERRCODE = 'MY001'; END IF; RETURN NEW; END $$; "
+        "CREATE TRIGGER judge BEFORE INSERT OR UPDATE ON t FOR EACH ROW EXECUTE FUNCTION judge()",
+        _CODED,
+        "id,code\n1,a\n2,b\n3,c\n",
+        Code.ROW_REFUSED,
+        None,
+        None,
+    ),
+    "deferred trigger": Refusal(
+        "CREATE TABLE t (id int PRIMARY KEY, code text); CREATE FUNCTION judge() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN IF NEW.code = 'b' THEN RAISE 'b is not wanted'; END IF; RETURN NEW; END $$; "
+        "CREATE CONSTRAINT TRIGGER judge AFTER INSERT OR UPDATE ON t DEFERRABLE INITIALLY DEFERRED "
+        "FOR EACH ROW EXECUTE FUNCTION judge()",
+        _CODED,
+        "id,code\n1,a\n2,b\n3,c\n",
+        Code.ROW_REFUSED,
+        None,
+        None,
+    ),
+    "no partition": Refusal(
+        "CREATE TABLE t (id int PRIMARY KEY, code text) PARTITION BY RANGE (id);"
+        "CREATE TABLE t1 PARTITION OF t FOR VALUES FROM (1) TO (2); CREATE TABLE t3 PARTITION OF t FOR VALUES FROM (3) TO (4)",
+        _CODED,
+        "id,code\n1,a\n2,b\n3,c\n",
+        Code.CHECK_VIOLATION,
+        None,
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", ["insert", "upsert"])
+@pytest.mark.parametrize("name", REFUSALS)
+def test_only_the_guilty_row_fails(database: Database, name: str, mode: str) -> None:
+    refusal = REFUSALS[name]
+    sql(database, refusal.table)
+    settings = {"key": "id", "on_match": Update()} if mode == "upsert" else {}
+    result = run_import(database, declared("t", **settings, **refusal.fields), refusal.file)
+    assert result.told == ["created", f"failed {refusal.code}", "created"]
+    assert result.job.state is State.COMPLETED_WITH_ERRORS
+    assert {1, 3} <= set(result.values("id"))
+    assert 2 not in result.values("id")
+    issue = result.issue(2)
+    assert (issue.field, issue.value) == (refusal.about, refusal.value)
+    if refusal.constraint:
+        assert (issue.metadata or {})["constraint"] == refusal.constraint

@@ -1,0 +1,96 @@
+"""What the fault tests import: parcels, some of them wrong, some double, some in the table already."""
+
+from typing import LiteralString
+
+from rowcall import Decimal, Importer, Text, Update
+
+
+class _Parcel(Importer, abstract=True):
+    target = "parcel"
+    key = "code"
+
+    code = Text(required=True)
+    reference = Text(required=True)
+    weight = Decimal(required=True)
+    note = Text()
+
+
+class Parcels(_Parcel):
+    """Parcels; those that are known are left as they are."""
+
+
+class ParcelUpdates(_Parcel):
+    """Parcels; those that are known are brought up to date."""
+
+    on_match = Update()
+
+
+class ParcelsOnce(_Parcel):
+    """Parcels that are taken once, for ever."""
+
+    once = True
+
+
+class ParcelsTogether(_Parcel):
+    """Parcels of which all are taken or none."""
+
+    on_match = Update()
+    atomic = True
+
+
+IMPORTERS: dict[str, type[Importer]] = {
+    importer.name: importer for importer in (Parcels, ParcelUpdates, ParcelsOnce, ParcelsTogether)
+}
+
+# The table refuses in its own ways, and keeps a ledger: which transaction of Rowcall's wrote which row.
+TABLES: LiteralString = """
+CREATE TABLE parcel (
+    code text PRIMARY KEY,
+    reference text NOT NULL UNIQUE,
+    weight numeric(8, 2) NOT NULL CHECK (weight > 0),
+    note text
+);
+CREATE TABLE effect (code text NOT NULL, action text NOT NULL, by xid8 NOT NULL DEFAULT pg_current_xact_id());
+
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'no such parcels here'; END $$;
+CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON parcel FOR EACH ROW WHEN (NEW.note = 'refuse') EXECUTE FUNCTION refuse();
+
+CREATE FUNCTION note_effect() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN INSERT INTO effect VALUES (NEW.code, TG_OP); RETURN NULL; END $$;
+CREATE TRIGGER note_effect AFTER INSERT OR UPDATE ON parcel FOR EACH ROW
+WHEN (current_setting('application_name') LIKE 'rowcall%') EXECUTE FUNCTION note_effect();
+"""
+
+# Every tenth parcel of the first half is known, every other of those with another weight.
+KNOWN: LiteralString = """
+INSERT INTO parcel
+SELECT to_char(n, '"P"FM000000'), to_char(n, '"R"FM000000'), CASE WHEN n % 20 = 0 THEN 99 ELSE 1 + n % 70 END, 'note'
+FROM generate_series(10, %(rows)s / 2, 10) n
+"""
+
+
+def parcels(rows: int) -> bytes:
+    """A file of parcels. The table itself refuses rows of the first half only: the second can go the shortest way."""
+    lines = [_line(number, refusing=number <= rows // 2) for number in range(1, rows + 1)]
+    return "\n".join(["code,reference,weight,note", *lines, ""]).encode()
+
+
+def _line(number: int, *, refusing: bool) -> str:
+    code, reference, weight, note = f"P{number:06}", f"R{number:06}", str(1 + number % 70), "note"
+    match number % 50:
+        case 7:
+            weight = "heavy"
+        case 13:
+            code = f"P{number - 4:06}"  # the same parcel twice
+        case 21:
+            reference = f"R{number - 3:06}"  # another parcel's reference
+        case 41:
+            code = ""
+        case 29 if refusing:
+            weight = "-1"
+        case 33 if refusing:
+            note = "refuse"
+        case _:
+            pass
+    return f"{code},{reference},{weight},{note}"

@@ -1,0 +1,151 @@
+"""One import that faults happen to: its database, its file, its job, and the processes that work on it."""
+
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import Any, LiteralString, TypeVar
+
+import psycopg
+from psycopg import Connection
+from psycopg.rows import TupleRow
+
+from rowcall.config import Settings
+from rowcall.engine.start import start_job
+from rowcall.store import jobs
+from rowcall.store.db import Database
+from rowcall.store.jobs import Job, JobConfig
+
+from ..database import Server
+from .parcels import IMPORTERS
+
+PATIENCE = 60
+_ROOT = Path(__file__).parents[2]
+T = TypeVar("T")
+
+
+def wait_for(what: Callable[[], T | None], *, seconds: float = PATIENCE) -> T:
+    """The first answer that is one, asked for again and again."""
+    deadline = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < deadline, f"It did not happen within {seconds} s."
+        time.sleep(0.01)
+    return found
+
+
+@dataclass(frozen=True)
+class Importing:
+    """A process that works on a job."""
+
+    process: subprocess.Popen[bytes]
+    errors: Path
+
+    def wait_until_it_begins(self) -> None:
+        assert self._line() == "begins", self.errors.read_text()
+
+    def state(self) -> str:
+        """Wait until it has ended by itself, well; the state that the job is in then."""
+        said = self._line()
+        if said == "begins":
+            said = self._line()
+        assert self.process.wait(PATIENCE) == 0, self.errors.read_text()
+        return said
+
+    def ends(self) -> bool:
+        return self.process.poll() is not None
+
+    def kill(self) -> None:
+        """Kill -9, unless it has ended."""
+        self.process.kill()
+        self.process.wait(PATIENCE)
+
+    def _line(self) -> str:
+        out = self.process.stdout
+        assert out is not None
+        ready, _, _ = select.select([out], [], [], PATIENCE)
+        assert ready, f"It said nothing for {PATIENCE} s. {self.errors.read_text()}"
+        return out.readline().decode().strip()
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A database with a job in it. Importers are processes, so that they can be killed."""
+
+    server: Server
+    url: str
+    data: Path
+    job: Job
+    batch_rows: int = 200
+    workers: int = 2
+    importings: list[Importing] = field(default_factory=list[Importing])
+
+    def connect(self) -> Connection[TupleRow]:
+        """A session of the harness, which no setting for importers concerns."""
+        return psycopg.connect(
+            self.url, autocommit=True, application_name="harness", options="-c statement_timeout=0 -c lock_timeout=0"
+        )
+
+    def sql(self, statement: LiteralString, *values: Any) -> list[Any]:
+        """Execute a statement; the values of its first column, if it gives any."""
+        with self.connect() as connection:
+            cursor = connection.execute(statement, values or None)
+            return [row[0] for row in cursor.fetchall()] if cursor.description else []
+
+    def start(self, *, url: str | None = None, job: Job | None = None, **settings: str | int) -> Importing:
+        """A process that works on the job."""
+        given = {
+            "DATABASE_URL": url or self.url,
+            "DATA_DIR": self.data,
+            "WORKERS": self.workers,
+            "BATCH_ROWS_MIN": self.batch_rows,
+            "BATCH_ROWS_MAX": self.batch_rows,
+            **settings,
+        }
+        errors = self.data / f"errors-{len(self.importings)}"
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.faults.importing", str((job or self.job).id)],
+            env={**os.environ, **{f"ROWCALL_{name}": str(value) for name, value in given.items()}},
+            cwd=_ROOT,
+            stdout=subprocess.PIPE,
+            stderr=errors.open("wb"),
+            bufsize=0,
+        )
+        importing = Importing(process, errors)
+        self.importings.append(importing)
+        return importing
+
+    def run_to_the_end(self) -> str:
+        """Work on the job until it is done; its state."""
+        return self.start().state()
+
+    def add_job(self, content: bytes) -> Job:
+        """Another job of the same importer."""
+        return new_job(self.url, self.data, self.job.importer, content)
+
+    def state(self) -> str:
+        (state,) = self.sql("SELECT state FROM rowcall.job WHERE id = %s", self.job.id)
+        return state
+
+    def sessions(self) -> list[int]:
+        """The backends that serve importers now."""
+        return self.sql(
+            "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'rowcall%'"
+        )
+
+    def wait_until_noticed(self) -> None:
+        """Wait until the server has noticed that an importer is dead, which must not take long."""
+        wait_for(lambda: not self.sessions(), seconds=5)
+
+
+def new_job(url: str, data: Path, importer: str, content: bytes) -> Job:
+    settings = Settings(database_url=url, data_dir=data)
+    with Database(url).connect() as connection:
+        job = start_job(
+            connection, settings, IMPORTERS[importer], BytesIO(content), file_name="parcels.csv", config=JobConfig()
+        )
+        return jobs.get_job(connection, str(job.id))
