@@ -147,7 +147,7 @@ class Issue:
 
 
 class State(StrEnum):
-    """Where a job stands. `engine/states.py` has the moves between them."""
+    """Where a job stands. `MOVES` has the ways from one to another."""
 
     UPLOADED = "UPLOADED"
     COLUMN_MAPPING = "COLUMN_MAPPING"
@@ -158,6 +158,20 @@ class State(StrEnum):
     COMPLETED = "COMPLETED"
     COMPLETED_WITH_ERRORS = "COMPLETED_WITH_ERRORS"
     FAILED = "FAILED"
+
+
+MOVES: dict[State, frozenset[State]] = {
+    State.UPLOADED: frozenset({State.COLUMN_MAPPING, State.FAILED}),
+    State.COLUMN_MAPPING: frozenset({State.VALIDATING, State.PROCESSING, State.FAILED}),
+    State.VALIDATING: frozenset({State.VALIDATED, State.INVALID, State.PROCESSING, State.FAILED}),
+    State.VALIDATED: frozenset({State.PROCESSING}),
+    State.PROCESSING: frozenset({State.COMPLETED, State.COMPLETED_WITH_ERRORS, State.VALIDATING, State.FAILED}),
+    State.INVALID: frozenset(),
+    State.COMPLETED: frozenset(),
+    State.COMPLETED_WITH_ERRORS: frozenset(),
+    State.FAILED: frozenset(),
+}
+"""The moves that a job may make."""
 
 
 class Mode(StrEnum):

@@ -141,7 +141,7 @@ REFUSALS = {
         "id,code\n1,a\n2,\n3,c\n",
         Code.REQUIRED,
         "code",
-        None,
+        "",
     ),
     "not null by a trigger's doing": Refusal(
         "CREATE TABLE t (id int PRIMARY KEY, code text NOT NULL); CREATE FUNCTION empty() RETURNS trigger LANGUAGE "
@@ -268,3 +268,117 @@ def test_only_the_guilty_row_fails(database: Database, name: str, mode: str) -> 
     assert (issue.field, issue.value) == (refusal.about, refusal.value)
     if refusal.constraint:
         assert (issue.metadata or {})["constraint"] == refusal.constraint
+
+
+def test_row_that_is_not_written_breaks_no_constraint(database: Database) -> None:
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY, amount int CHECK (amount > 0)); INSERT INTO t VALUES (1, 5)")
+    importer = declared("t", key="id", id=Integer(required=True), amount=Integer())
+    result = run_import(database, importer, "id,amount\n1,-1\n2,-2\n3,3\n")
+    assert result.told == ["skipped ALREADY_EXISTS", "failed CHECK_VIOLATION", "created"]
+
+
+def test_default_that_is_not_written_over_a_match_breaks_no_constraint(database: Database) -> None:
+    table = "CREATE TABLE t (id int PRIMARY KEY, amount int, kind text, CHECK (amount > 0 OR kind = 'loss'))"
+    sql(database, table)
+    sql(database, "INSERT INTO t VALUES (1, 5, 'loss')")
+    fields = {"id": Integer(required=True), "amount": Integer(), "kind": Choice("gain", "loss", default="gain")}
+    importer = declared("t", key="id", on_match=Update(), **fields)
+    result = run_import(database, importer, "id,amount\n1,-1\n2,-2\n3,3\n")
+    assert result.told == ["updated", "failed CHECK_VIOLATION", "created"]
+
+
+def test_every_guilty_row_is_found_among_many(database: Database) -> None:
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY, code text); CREATE UNIQUE INDEX ON t (lower(code))")
+    lines = [f"{number},{'same' if number % 50 == 7 else number}" for number in range(1, 301)]
+    result = run_import(database, declared("t", id=Integer(), code=Text()), "id,code\n" + "\n".join(lines))
+    failed = [number for number, outcome in result.outcomes.items() if outcome.told == "failed UNIQUE_VIOLATION"]
+    assert sorted(failed) == [57, 107, 157, 207, 257]
+    assert (result.counts.created, len(result.rows)) == (295, 295)
+
+
+def test_refused_update_leaves_the_row_as_it_was(database: Database) -> None:
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY, code text UNIQUE); INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    importer = declared("t", key="id", on_match=Update(), id=Integer(), code=Text())
+    result = run_import(database, importer, "id,code\n1,b\n2,c\n")
+    assert result.told == ["failed UNIQUE_VIOLATION", "updated"]
+    assert result.outcomes[1].before is None
+    assert result.values("id", "code") == [(1, "a"), (2, "c")]
+
+
+def test_odd_names_are_only_names(database: Database) -> None:
+    sql(
+        database,
+        '''
+        CREATE SCHEMA "My Schema";
+        CREATE TABLE "My Schema"."Weird Table" (
+            "the ""id""" int PRIMARY KEY, "select" text UNIQUE CHECK ("select" <> 'BAD'), "100% {}" text, "ä'\\" int,
+            "rowcall's" text DEFAULT '{}%' NOT NULL)
+        ''',
+    )
+    fields = {
+        "id": Integer(column='the "id"', required=True),
+        "select": Text(),
+        "percent": Text(column="100% {}"),
+        "quote": Integer(column="ä'\\"),
+        "own": Text(column="rowcall's"),
+    }
+    importer = declared("My Schema.Weird Table", key="id", natural_key="select", on_match=Update(), **fields)
+    text = "id,select,percent,quote,own\n1,x,%s {} %(a)s,1,\n2,BAD,,,\n3,y,,3,z\n"
+    result = run_import(database, importer, text)
+    assert result.told == ["created", "failed CHECK_VIOLATION", "created"]
+    assert result.issue(2).field == "select"
+    result = run_import(database, importer, text.replace("3,y,,3", "3,y,,4"))
+    assert result.told == ["unchanged", "failed CHECK_VIOLATION", "updated"]
+    assert [tuple(row.values()) for row in result.rows] == [
+        (1, "x", "%s {} %(a)s", 1, "{}%"),
+        (3, "y", None, 4, "z"),
+    ]
+
+
+def test_percent_in_the_name_of_a_key(database: Database) -> None:
+    sql(database, 'CREATE TABLE t ("50%" int PRIMARY KEY, "b%s" text NOT NULL)')
+    importer = declared("t", key="share", on_match=Update(), share=Integer(column="50%"), b=Text(column="b%s"))
+    assert [run_import(database, importer, "share,b\n1,x\n").told for _ in range(2)] == [["created"], ["unchanged"]]
+
+
+def test_triggers_may_change_what_is_written(database: Database) -> None:
+    sql(
+        database,
+        """
+        CREATE TABLE t (id int PRIMARY KEY, code text, twice int GENERATED ALWAYS AS (id * 2) STORED);
+        CREATE FUNCTION upper_code() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN NEW.code := upper(NEW.code); RETURN NEW; END $$;
+        CREATE TRIGGER upper_code BEFORE INSERT OR UPDATE ON t FOR EACH ROW EXECUTE FUNCTION upper_code();
+        """,
+    )
+    importer = declared("t", key="id", on_match=Update(), id=Integer(), code=Text())
+    run_import(database, importer, "id,code\n1,a\n")
+    result = run_import(database, importer, "id,code\n1,b\n2,c\n")
+    assert result.told == ["updated", "created"]
+    assert result.values("code", "twice") == [("B", 2), ("C", 4)]
+
+
+def test_generated_column_takes_no_field(database: Database) -> None:
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY, twice int GENERATED ALWAYS AS (id * 2) STORED)")
+    with pytest.raises(Final) as caught:
+        run_import(database, declared("t", id=Integer(), twice=Integer()), "id,twice\n1,2\n")
+    assert caught.value.code == Code.BAD_TARGET
+
+
+def test_partitioned_tables_are_filled_and_updated_across_partitions(database: Database) -> None:
+    sql(
+        database,
+        """
+        CREATE TABLE t (id int, region text, code text, PRIMARY KEY (id, region)) PARTITION BY LIST (region);
+        CREATE TABLE north PARTITION OF t FOR VALUES IN ('n');
+        CREATE TABLE south PARTITION OF t FOR VALUES IN ('s') PARTITION BY RANGE (id);
+        CREATE TABLE south_low PARTITION OF south FOR VALUES FROM (0) TO (100);
+        """,
+    )
+    fields = {"id": Integer(required=True), "region": Text(required=True), "code": Text()}
+    importer = declared("t", key=("id", "region"), on_match=Update(), **fields)
+    assert run_import(database, importer, "id,region,code\n1,n,a\n1,s,b\n").told == ["created", "created"]
+    result = run_import(database, importer, "id,region,code\n1,n,a\n1,s,c\n200,s,d\n")
+    assert result.told == ["unchanged", "updated", "failed CHECK_VIOLATION"]
+    assert result.outcomes[2].before == {"id": 1, "region": "s", "code": "b"}
+    assert sql(database, "SELECT * FROM south_low") == [(1, "s", "c")]

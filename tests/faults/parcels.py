@@ -5,7 +5,9 @@ from typing import LiteralString
 from rowcall import Decimal, Importer, Text, Update
 
 
-class _Parcel(Importer, abstract=True):
+class AnyParcels(Importer, abstract=True):
+    """The fields that all have."""
+
     target = "parcel"
     key = "code"
 
@@ -15,23 +17,23 @@ class _Parcel(Importer, abstract=True):
     note = Text()
 
 
-class Parcels(_Parcel):
+class Parcels(AnyParcels):
     """Parcels; those that are known are left as they are."""
 
 
-class ParcelUpdates(_Parcel):
+class ParcelUpdates(AnyParcels):
     """Parcels; those that are known are brought up to date."""
 
     on_match = Update()
 
 
-class ParcelsOnce(_Parcel):
+class ParcelsOnce(AnyParcels):
     """Parcels that are taken once, for ever."""
 
     once = True
 
 
-class ParcelsTogether(_Parcel):
+class ParcelsTogether(AnyParcels):
     """Parcels of which all are taken or none."""
 
     on_match = Update()
@@ -65,7 +67,7 @@ WHEN (current_setting('application_name') LIKE 'rowcall%') EXECUTE FUNCTION note
 # Every tenth parcel of the first half is known, every other of those with another weight.
 KNOWN: LiteralString = """
 INSERT INTO parcel
-SELECT to_char(n, '"P"FM000000'), to_char(n, '"R"FM000000'), CASE WHEN n % 20 = 0 THEN 99 ELSE 1 + n % 70 END, 'note'
+SELECT to_char(n, '"P"FM000000'), to_char(n, '"R"FM000000'), CASE WHEN n %% 20 = 0 THEN 99 ELSE 1 + n %% 70 END, 'note'
 FROM generate_series(10, %(rows)s / 2, 10) n
 """
 

@@ -22,13 +22,11 @@ def fragile(server: Server, tmp_path: Path) -> Workspace:
 
 def test_a_database_that_goes_away_is_told_and_the_job_goes_on_later(fragile: Workspace, server: Server) -> None:
     fragile.ask(SLOW.format(0.1))
-    command = fragile.begin(
-        *("import", fragile.many(range(400)), "--into", "people", "--batch-rows", "10", "--json"),
-        ROWCALL_DATABASE_PATIENCE="0.5",
-    )
-    fragile.await_rows(COMMITTED)
-    server.stop()
-    out, err = command.communicate(timeout=30)
+    asked = ("import", fragile.many(range(400)), "--into", "people", "--batch-rows", "10", "--json")
+    with fragile.begun(*asked, ROWCALL_DATABASE_PATIENCE="0.5") as command:
+        fragile.await_rows(COMMITTED)
+        server.stop()
+        out, err = command.communicate(timeout=30)
     told = json.loads(out)
     assert command.returncode == 1
     assert told["error"]["code"] == "DATABASE_UNREACHABLE"

@@ -126,10 +126,10 @@ def test_a_file_that_is_not_there(workspace: Workspace) -> None:
 def test_a_stopped_job_ends_its_batches_and_goes_on_later(workspace: Workspace, number: signal.Signals) -> None:
     workspace.ask(SLOW.format(0.1))
     asked = ("import", workspace.many(range(400)), "--into", "people", "--batch-rows", "10")
-    command = workspace.begin(*asked)
-    workspace.await_rows(COMMITTED)
-    command.send_signal(number)
-    _, err = command.communicate(timeout=20)
+    with workspace.begun(*asked) as command:
+        workspace.await_rows(COMMITTED)
+        command.send_signal(number)
+        _, err = command.communicate(timeout=20)
     [(job, state)] = workspace.ask("SELECT number, state FROM rowcall.job")
     assert (command.returncode, state) == (1, "PROCESSING")
     assert f"rowcall resume {job}" in err
@@ -146,11 +146,11 @@ def test_a_stopped_job_ends_its_batches_and_goes_on_later(workspace: Workspace, 
 
 def test_the_second_signal_ends_at_once(workspace: Workspace) -> None:
     workspace.ask(SLOW.format(60))
-    command = workspace.begin("import", workspace.many(range(5)), "--into", "people")
-    workspace.await_rows("SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
-    command.send_signal(signal.SIGINT)
-    assert command.stderr is not None
-    while "once more" not in command.stderr.readline():
-        pass
-    command.send_signal(signal.SIGINT)
-    assert command.wait(timeout=5) == 130
+    with workspace.begun("import", workspace.many(range(5)), "--into", "people") as command:
+        workspace.await_rows("SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
+        command.send_signal(signal.SIGINT)
+        assert command.stderr is not None
+        while "once more" not in command.stderr.readline():
+            pass
+        command.send_signal(signal.SIGINT)
+        assert command.wait(timeout=5) == 130

@@ -4,7 +4,8 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,15 +90,20 @@ class Workspace:
         assert done.status == status, done.out + done.err
         return json.loads(done.out)
 
-    def begin(self, *arguments: str | Path, **environment: str) -> subprocess.Popen[str]:
+    @contextmanager
+    def begun(self, *arguments: str | Path, **environment: str) -> Generator[subprocess.Popen[str]]:
         """A command that goes on while the test does something else."""
-        return subprocess.Popen(
+        with subprocess.Popen(
             [COMMAND, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, **self.environment, **environment},
-        )
+        ) as command:
+            try:
+                yield command
+            finally:
+                command.kill()
 
     def file(self, *lines: str, name: str = "people.csv") -> Path:
         path = self.folder / name

@@ -128,8 +128,7 @@ def _attempt(
             return None
         claimed.append(batch)
         connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        apply(connection, work, judge(connection, work, batch), route)
-        counts = count_outcomes(connection, work.job.id, batch)
+        counts = apply(connection, work, batch, judge(connection, work, batch), route)
         finish(connection, work.job.id, batch, counts)
         if work.dry:
             outcomes = copy_out(connection, outcomes_select(work.job.id, batch), _PLANNED)
@@ -151,15 +150,15 @@ def _keep_plan(
             finish(connection, work.job.id, batch, counts)
 
 
-def apply(connection: Connection[Any], work: Work, judged: Judged, route: Route) -> None:
-    """Write a judged batch to the target, with an outcome for each row."""
+def apply(connection: Connection[Any], work: Work, batch: RowBatch, judged: Judged, route: Route) -> dict[Status, int]:
+    """Write a judged batch to the target, with an outcome for each row; returns how many of each."""
     add_outcomes(connection, work, judged.settled)
-    if not judged.good.height:
-        return
-    if route is Route.STRAIGHT:
+    if route is Route.STRAIGHT or not judged.good.height:
         _straight(connection, work, judged.good)
-    else:
-        _staged(connection, work, judged.good, route)
+        settled = dict(judged.settled["status"].value_counts().iter_rows())
+        return {Status.CREATED: judged.good.height, **{Status(status): count for status, count in settled.items()}}
+    _staged(connection, work, judged.good, route)
+    return count_outcomes(connection, work.job.id, batch)
 
 
 def add_outcomes(connection: Connection[Any], work: Work, outcomes: pl.DataFrame) -> None:
@@ -183,6 +182,8 @@ def _columns(work: Work, good: pl.DataFrame) -> pl.DataFrame:
 
 
 def _straight(connection: Connection[Any], work: Work, good: pl.DataFrame) -> None:
+    if not good.height:
+        return
     rows = _filled(connection, work, _columns(work, good))
     copy_in(connection, work.target.identifier, rows)
     own = work.target.primary_key
@@ -222,7 +223,10 @@ def _staged(connection: Connection[Any], work: Work, good: pl.DataFrame, route: 
     rows = _columns(work, good).insert_column(0, good["number"].alias("rowcall_number"))
     if work.importer.once:
         rows = rows.with_columns(row_keys(work.layout.keys, rows).alias("rowcall_key"))
-    refused = {number: issue_of(error, work, rows) for number, error in staging.load(connection, rows)}
+    refused: dict[int, Issue] = {}
+    note = _noting(refused, work, rows)
+    for number, error in staging.load(connection, rows):
+        note(number, error)
     staging.match(connection, work.layout)
     staging.fill(connection, work.layout)
     taken = staging.take_keys(connection, work.importer.name, work.job.id) if work.importer.once else []
@@ -260,8 +264,14 @@ def _violating(connection: Connection[Any], work: Work, rows: pl.DataFrame) -> d
 def _guilty(connection: Connection[Any], work: Work, rows: pl.DataFrame) -> dict[int, Issue]:
     """Find the rows that can't be written by trying, then take back the trial and take out the guilty."""
     issues: dict[int, Issue] = {}
+    waiting = staging.staged_numbers(connection)
     with connection.transaction(force_rollback=True):
-        _try_halves(connection, staging.staged_numbers(connection), work, _noting(issues, work, rows))
+        while True:
+            issues.clear()
+            _try_halves(connection, waiting, work, _noting(issues, work, rows))
+            if not work.target.refers_to_itself or len(issues) in (0, len(waiting)):
+                break
+            waiting = sorted(issues)  # what they refer to may be there by now
     staging.remove(connection, list(issues))
     return issues
 

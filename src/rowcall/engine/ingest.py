@@ -1,10 +1,10 @@
 """From the stored file to rows in the database, batch by batch, each with its checkpoint."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -47,6 +47,8 @@ def ingest(database: Database, connection: Connection[Any], job: Job, reading: R
     """
     mapped = [column.position for column in columns_of(connection, job.id) if column.target_field]
     done = checkpoint_of(connection, job.id)
+    if done.row:
+        ingesting.seen.update(ingesting.watched)  # in the part that was read before, anything may have stood
     with ExitStack() as stack:
         free: Queue[Connection[Any]] = Queue()
         for _ in range(ingesting.writers):
@@ -70,6 +72,10 @@ class Ingesting:
     scratch: Scratch
     writers: int
     tell: Told
+    watched: Mapping[int, str]
+    """Columns by position, each with a pattern."""
+    seen: set[int] = field(default_factory=set[int])
+    """Those of them that may have values of their pattern."""
 
 
 def _store(free: "Queue[Connection[Any]]", job: Job, number: int, rows: pl.DataFrame, ingesting: Ingesting) -> int:
@@ -84,6 +90,9 @@ def _store(free: "Queue[Connection[Any]]", job: Job, number: int, rows: pl.DataF
     finally:
         free.put(connection)
     ingesting.scratch.put(number, rows.drop("line", "cells"))
+    for position, pattern in ingesting.watched.items():
+        if position not in ingesting.seen and rows[str(position)].str.contains(pattern).any():
+            ingesting.seen.add(position)
     return last
 
 

@@ -1,7 +1,7 @@
 """Columns of the file to fields of the importer, by exact name and alias; and how each column's texts are read."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, Literal
@@ -189,12 +189,28 @@ def _meant(word: str, words: Sequence[str], otherwise: str) -> str:
 # --------------------------------------------------------------------------------------------------- how it is read
 
 
-def decide_readings(connection: Connection[Any], job: Job, importer: type[Importer], kind: str) -> None:
+def watched(importer: type[Importer], columns: Sequence[ColumnMapping]) -> dict[int, str]:
+    """The columns whose values can be read in two ways, with a pattern of the values that raise the question."""
+    patterns: dict[int, str] = {}
+    for column in columns:
+        declared = importer.fields.get(column.target_field or "")
+        if isinstance(declared, Date | DateTime):
+            patterns[column.position] = r"^\s*\d{1,2}[-/.]"
+        elif isinstance(declared, Decimal | Integer):
+            patterns[column.position] = r"[.,]"
+    return patterns
+
+
+def decide_readings(
+    connection: Connection[Any], job: Job, importer: type[Importer], *, kind: str, doubtful: Set[int]
+) -> None:
     """For each column of dates or numbers: which order, which decimal mark. Asked of the values, never of one cell.
 
     A sample decides where it can, else all rows. What stays open is a question for a person.
     """
     for column in columns_of(connection, job.id):
+        if column.position not in doubtful:
+            continue
         declared = importer.fields.get(column.target_field or "")
         if isinstance(declared, Date | DateTime):
             order = _date_order(connection, job, column)

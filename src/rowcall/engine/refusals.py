@@ -18,21 +18,22 @@ _CODES = {
     "23514": Code.CHECK_VIOLATION,
     "23502": Code.NOT_NULL_VIOLATION,
 }
-_COPY_COLUMN = re.compile(r"\bcolumn (\w+)")
+_COPY_COLUMN = re.compile(r"^COPY .*?, line \d+, column (.+?)(?:: |$)", re.MULTILINE)
 _DETAIL_COLUMNS = re.compile(r"^Key \(([^)]*)\)=")
 
 
 def is_refusal(error: psycopg.Error) -> bool:
     """Whether it is about the rows, not about the connection, the server or our own statement."""
     state = error.sqlstate or ""
-    return state[:2] in ("22", "23", "44", "P0") or state == "21000"
+    raised = type(error) is psycopg.DatabaseError and state != ""  # a code that only an application's trigger can mean
+    return raised or state[:2] in ("22", "23", "44", "54", "P0") or state == "21000"
 
 
 def issue_of(error: psycopg.Error, work: Work, row: pl.DataFrame) -> Issue:
     """The issue of one row that was refused. `row` has its values under the target's column names."""
     diagnostic = error.diag
     state = error.sqlstate or ""
-    code = _CODES.get(state, Code.VALUE_REFUSED if state.startswith("22") else Code.ROW_REFUSED)
+    code = _CODES.get(state, Code.VALUE_REFUSED if state.startswith(("22", "54")) else Code.ROW_REFUSED)
     columns = _columns(work, error)
     values = row.row(0, named=True) if row.height == 1 else {}
     detail = f" {diagnostic.message_detail}" if diagnostic.message_detail else ""

@@ -15,7 +15,7 @@ from rowcall.engine.duplicates import decide_duplicates
 from rowcall.engine.finish import balance_of, finish_job, start_processing
 from rowcall.engine.ingest import Ingesting, ingest, open_file
 from rowcall.engine.items import process_items
-from rowcall.engine.map import decide_readings, map_columns
+from rowcall.engine.map import decide_readings, map_columns, watched
 from rowcall.engine.pace import Pace
 from rowcall.engine.scratch import Scratch
 from rowcall.engine.whole_file import process_whole_file
@@ -107,11 +107,17 @@ def _bring_in(run: Run, control: Connection[Any], job: Job) -> Job:
                 add_columns(control, job.id, columns)
         scratch = _scratch(run, job)
         scratch.clear()
-        how = Ingesting(pace=_pace(run), scratch=scratch, writers=run.settings.workers, tell=tell)
+        how = Ingesting(
+            pace=_pace(run),
+            scratch=scratch,
+            writers=run.settings.workers,
+            tell=tell,
+            watched=watched(run.importer, columns_of(control, job.id)),
+        )
         ingest(run.database, control, job, reading, how)
         kind = reading.detected.format.value
     job = jobs.get_job(control, str(job.id))
-    decide_readings(control, job, run.importer, kind)
+    decide_readings(control, job, run.importer, kind=kind, doubtful=how.seen)
     return jobs.move(control, job, State.COLUMN_MAPPING)
 
 

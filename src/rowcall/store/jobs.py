@@ -15,13 +15,13 @@ from psycopg.types.json import Jsonb
 
 from rowcall.errors import Final, RowcallError
 from rowcall.formats import Counts, ReadOptions
-from rowcall.model import Code, Mode, State
+from rowcall.model import MOVES, Code, Mode, State
 from rowcall.store.files import StoredFile
 from rowcall.store.queries import query
 
 _DYING = 3.0
 """Seconds that the session of a killed process may last."""
-ENDED = frozenset({State.COMPLETED, State.COMPLETED_WITH_ERRORS, State.INVALID, State.FAILED})
+ENDED = frozenset(state for state, moves in MOVES.items() if not moves)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +159,8 @@ def take_interrupted(connection: Connection[Any], importer: str, sha256: str, co
 def move(connection: Connection[Any], job: Job, state: State, *, error: RowcallError | None = None) -> Job:
     """The job in its next state. Somebody else may have moved it: then nothing happens and it is said so."""
     given = {"id": job.id, "before": job.state, "after": state, "ended": state in ENDED, "error": _error(error)}
+    if state not in MOVES[job.state]:
+        raise Final(Code.WRONG_STATE, f"Job {job.number} is {job.state}; that can't become {state}.")
     if connection.execute(query("move_job"), given).rowcount != 1:
         now = get_job(connection, str(job.id))
         raise Final(

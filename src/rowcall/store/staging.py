@@ -292,7 +292,11 @@ def violations(connection: Connection[Any], layout: Layout) -> list[Violation]:
             for index in layout.target.unique
             if set(index.columns) <= set(layout.staged)
         ),
-        *(_check(connection, check) for check in layout.target.checks if set(check.columns) <= set(layout.staged)),
+        *(
+            _check(connection, layout, check)
+            for check in layout.target.checks
+            if check.columns and set(check.columns) <= set(layout.staged)
+        ),
     ]
     return [violation for violation in found if violation.numbers]
 
@@ -301,13 +305,22 @@ def _numbers(connection: Connection[Any], select: Composed) -> list[int]:
     return [number for (number,) in connection.execute(select)]
 
 
+def _written(layout: Layout, columns: list[str]) -> Composed:
+    """Whether a staged row will be written with its values of these columns: as a new row, or over its match."""
+    known = {*layout.compared, *(layout.keys[0] if layout.keys else ())}
+    changed = layout.version or set(columns) <= known
+    return SQL("NOT EXISTS (SELECT FROM {} m WHERE m.number = s.rowcall_number{})").format(
+        _MATCH, SQL(" AND NOT m.changed" if changed else "")
+    )
+
+
 def _foreign(connection: Connection[Any], layout: Layout, key: ForeignKey) -> Violation:
     table = Identifier(key.table_schema, key.table_name)
     pairs = zip(key.table_columns, key.columns, strict=True)
     same = SQL(" AND ").join(SQL("r.{} = s.{}").format(Identifier(one), Identifier(other)) for one, other in pairs)
     there = SQL(" AND ").join(SQL("s.{} IS NOT NULL").format(Identifier(name)) for name in key.columns)
-    select = SQL("SELECT s.rowcall_number FROM {} s WHERE {} AND NOT EXISTS (SELECT FROM {} r WHERE {})").format(
-        STAGE, there, table, same
+    select = SQL("SELECT s.rowcall_number FROM {} s WHERE {} AND NOT EXISTS (SELECT FROM {} r WHERE {}) AND {}").format(
+        STAGE, there, table, same, _written(layout, key.columns)
     )
     own = (key.table_schema, key.table_name) == (layout.target.schema, layout.target.name)
     # a row may refer to one that comes with it: PostgreSQL judges that when both are there
@@ -320,18 +333,22 @@ def _unique(connection: Connection[Any], layout: Layout, index: UniqueIndex) -> 
     select = SQL(
         "SELECT s.rowcall_number FROM {stage} s JOIN {target} t ON {same} "
         "LEFT JOIN {match} m ON m.number = s.rowcall_number "
-        "WHERE m.number IS NULL OR (m.changed AND (m.tid, m.part) <> (t.ctid, t.tableoid))"
-    ).format(stage=STAGE, target=layout.target.identifier, same=same, match=_MATCH)
+        "WHERE {written} AND (m.number IS NULL OR (m.tid, m.part) <> (t.ctid, t.tableoid))"
+    ).format(
+        stage=STAGE,
+        target=layout.target.identifier,
+        same=same,
+        match=_MATCH,
+        written=_written(layout, index.columns),
+    )
     return Violation(_numbers(connection, select), "unique", index.name, index.columns)
 
 
-def _check(connection: Connection[Any], check: Check) -> Violation:
-    select = SQL(
-        "SELECT s.rowcall_number FROM {} s LEFT JOIN {} m ON m.number = s.rowcall_number WHERE NOT ({})"
-    ).format(
+def _check(connection: Connection[Any], layout: Layout, check: Check) -> Violation:
+    select = SQL("SELECT s.rowcall_number FROM {} s WHERE NOT ({}) AND {}").format(
         STAGE,
-        _MATCH,
         SQL(check.expression),  # pyright: ignore[reportArgumentType] (the catalog's own expression)
+        _written(layout, check.columns),
     )
     return Violation(_numbers(connection, select), "check", check.name, check.columns)
 
@@ -358,10 +375,11 @@ def add_outcomes(connection: Connection[Any], layout: Layout, job_id: UUID) -> N
     connection.execute(
         SQL(
             "INSERT INTO rowcall.outcome (job_id, row_number, status, target_key, issues, before) "
-            "SELECT %s, s.rowcall_number, "
+            "SELECT {job}, s.rowcall_number, "
             "(CASE WHEN m.number IS NULL THEN 'created' ELSE {matched} END)::rowcall.status, "
             "{key}, {issues}, m.before FROM {stage} s LEFT JOIN {match} m ON m.number = s.rowcall_number"
         ).format(
+            job=Value(job_id),  # no parameter: a percent sign in a column's name would be taken for one
             matched=matched,
             key=SQL("CASE WHEN m.number IS NULL OR {} THEN {} ELSE m.key END").format(
                 SQL("m.changed" if layout.version else "false"), _key_of(layout, "s")
@@ -369,8 +387,7 @@ def add_outcomes(connection: Connection[Any], layout: Layout, job_id: UUID) -> N
             issues=issues,
             stage=STAGE,
             match=_MATCH,
-        ),
-        [job_id],
+        )
     )
 
 

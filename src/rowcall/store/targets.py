@@ -82,6 +82,10 @@ class Target:
     def primary_key(self) -> tuple[str, ...]:
         return next((tuple(index.columns) for index in self.unique if index.primary), ())
 
+    @property
+    def refers_to_itself(self) -> bool:
+        return any((key.table_schema, key.table_name) == (self.schema, self.name) for key in self.foreign)
+
     def is_unique(self, columns: frozenset[str]) -> bool:
         """Whether PostgreSQL makes sure that no two rows agree in these columns."""
         return any(columns >= frozenset(index.columns) for index in self.unique)

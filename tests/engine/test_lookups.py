@@ -1,0 +1,119 @@
+"""Look-ups: a text of the file becomes the key of a row of another table."""
+
+from typing import Any
+
+import pytest
+
+from rowcall import Integer, Lookup, Text, Update
+from rowcall.store.db import Database
+
+from .importing import Result, declared, run_import, sql
+
+TABLES = """
+    CREATE TABLE users (id uuid PRIMARY KEY, email text UNIQUE, name text, code smallint UNIQUE, big bigint);
+    INSERT INTO users VALUES
+        ('00000000-0000-0000-0000-00000000000a', 'ann@x.org', 'Ann', 31000, 9000000000000000001),
+        ('00000000-0000-0000-0000-00000000000b', 'Bob@X.org', 'Bob', 7, 7), ('00000000-0000-0000-0000-00000000000c', 'c@x.org', 'Bob', 8, 8);
+    CREATE TABLE posts (id int PRIMARY KEY, user_id uuid REFERENCES users);
+"""
+ANN, BOB = "00000000-0000-0000-0000-00000000000a", "00000000-0000-0000-0000-00000000000b"
+
+
+def import_posts(database: Database, users: list[str], **lookup: Any) -> Result:
+    """Posts of these users."""
+    sql(database, TABLES)
+    field = Lookup("users", **{"by": ("id", "email"), **lookup})
+    text = "".join(f"{number};{user}\n" for number, user in enumerate(users, 1))
+    return run_import(database, declared("posts", id=Integer(), user_id=field), "id;user_id\n" + text)
+
+
+def test_rows_are_found_by_any_of_the_columns(database: Database) -> None:
+    result = import_posts(database, [ANN, ANN.upper(), ANN.replace("-", ""), "{" + ANN + "}", "ann@x.org", " ANN@x.org ", ""])
+    assert result.told == ["created"] * 7
+    assert [str(user) for user in result.values("user_id")] == [ANN] * 6 + ["None"]
+
+
+def test_texts_that_are_nearly_keys_are_not_found_and_stop_nothing(database: Database) -> None:
+    near = ["{" + ANN, ANN + "}", ANN[:-1], ANN[:-1] + "g", "\\N", "%s", "null"]
+    result = import_posts(database, [*near, ANN])
+    assert result.told == ["failed NOT_FOUND"] * 7 + ["created"]
+    assert (result.issue(1).field, result.issue(1).value) == ("user_id", "{" + ANN)
+    assert "users (by id or email)" in result.issue(1).message
+
+
+def test_address_as_stored_is_found_and_in_small_letters(database: Database) -> None:
+    assert import_posts(database, ["Bob@X.org", "ANN@X.ORG", "bob@x.org"]).told == ["created", "created", "failed NOT_FOUND"]
+
+
+@pytest.mark.parametrize(
+    ("by", "texts", "told"),
+    [
+        ("code", ["31000", "+7", "07", "32768", "99999", "٣", "7.0", "1e1", "-8"], "ccc ffffff"),
+        ("big", ["9000000000000000001", "7", "9223372036854775808", "99999999999999999999"], "cc ff"),
+    ],
+)
+def test_numbers_are_found_up_to_the_ends_of_their_type(database: Database, by: str, texts: list[str], told: str) -> None:
+    result = import_posts(database, texts, by=by)
+    words = {"c": "created", "f": "failed NOT_FOUND"}
+    assert result.told == [words[letter] for letter in told.replace(" ", "")]
+
+
+def test_two_matches_are_none(database: Database) -> None:
+    result = import_posts(database, ["Ann", "Bob"], by="name")
+    assert result.told == ["created", "failed NOT_UNIQUE"]
+    assert "fits 2 rows of users" in result.issue(2).message
+
+
+def test_text_as_it_stands_is_preferred_to_its_small_letters(database: Database) -> None:
+    sql(database, "CREATE TABLE units (id int, sign text); INSERT INTO units VALUES (1, 'M'), (2, 'm')")
+    sql(database, "CREATE TABLE sizes (id int, unit int)")
+    importer = declared("sizes", id=Integer(), unit=Lookup("units", by="sign"))
+    result = run_import(database, importer, "id,unit\n1,M\n2,m\n")
+    assert result.told == ["created", "created"]
+    assert result.values("unit") == [1, 2]
+
+
+CITIES = """
+    CREATE TABLE countries (id int PRIMARY KEY, name text UNIQUE);
+    INSERT INTO countries VALUES (1, 'Germany'), (2, 'USA');
+    CREATE TABLE cities (id int PRIMARY KEY, name text, country_id int);
+    INSERT INTO cities VALUES (1, 'Berlin', 1), (2, 'Berlin', 2), (3, 'Bonn', 1);
+    CREATE TABLE shops (id int, country_id int, city_id int UNIQUE);
+"""
+
+
+@pytest.mark.parametrize("order", [("country_id", "city_id"), ("city_id", "country_id")])
+def test_within_narrows_it_down(database: Database, order: tuple[str, str]) -> None:
+    sql(database, CITIES)
+    fields = {
+        "country_id": Lookup("countries", by="name", aliases=["country"]),
+        "city_id": Lookup("cities", by="name", within="country_id", aliases=["city"]),
+    }
+    importer = declared("shops", id=Integer(), **{name: fields[name] for name in order})
+    text = "id,country,city\n1,Germany,Berlin\n2,USA,Berlin\n3,USA,Bonn\n4,,Berlin\n5,Germany,Berlin\n"
+    result = run_import(database, importer, text)
+    assert result.told == ["created", "created", "failed NOT_FOUND", "failed NOT_FOUND", "failed DUPLICATE_IN_FILE"]
+    assert result.values("city_id") == [1, 2]
+
+
+def test_within_may_be_the_same_for_every_row(database: Database) -> None:
+    sql(database, CITIES)
+    city = Lookup("cities", by="name", within="country_id", aliases=["city"])
+    importer = declared("shops", key="city_id", on_match=Update(), id=Integer(), country_id=Integer(), city_id=city)
+    text = "id,city\n1,Berlin\n2,Bonn\n3,Berlin\n"
+    result = run_import(database, importer, text, constants={"country_id": "1"})
+    assert result.told == ["skipped DUPLICATE_IN_FILE", "created", "created"]
+    assert result.values("id", "city_id") == [(2, 3), (3, 1)]
+
+
+def test_required_look_up_is_missed_once(database: Database) -> None:
+    result = import_posts(database, ["", "nobody"], required=True)
+    assert result.told == ["failed REQUIRED", "failed NOT_FOUND"]
+
+
+def test_texts_of_look_ups_take_their_blanks(database: Database) -> None:
+    sql(database, 'CREATE TABLE "of 100%" (id int, "a%" text); INSERT INTO "of 100%" VALUES (1, \'x%\')')
+    sql(database, "CREATE TABLE t (id int, other int, note text)")
+    importer = declared("t", id=Integer(), other=Lookup("of 100%", by="a%", blank=["n/a"]), note=Text())
+    result = run_import(database, importer, "id,other,note\n1,x%,\n2,N/A,%s\n")
+    assert result.values("other", "note") == [(1, None), (None, "%s")]
