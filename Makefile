@@ -7,10 +7,10 @@ BIN := $(VENV)/bin
 UV := $(BIN)/uv
 ROWS ?= 1000000
 
-.PHONY: help setup run test check bench docs lock clean
+.PHONY: help setup run test check bench bench-readers docs lock clean
 
 help: ## what can be made
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 setup: $(VENV)/.ready ## install everything into .venv
 
@@ -28,8 +28,13 @@ $(VENV)/.ready-bench: requirements-bench.lock $(VENV)/.ready
 	@$(UV) pip install -q --python $(BIN)/python --require-hashes -r requirements-bench.lock
 	@touch $@
 
-run: $(VENV)/.ready ## inspect the sample files
-	@for file in samples/*; do $(BIN)/rowcall inspect "$$file" || exit 1; done
+run: $(VENV)/.ready ## import the sample files and show what became of each row
+	@for what in users:users.csv articles:articles.ndjson comments:comments.ndjson users:users_messy.csv; do \
+		echo "$$ rowcall import samples/content/$${what#*:} --into $${what%%:*}"; \
+		$(BIN)/rowcall import "samples/content/$${what#*:}" --into "$${what%%:*}" || [ $$? -eq 2 ] || exit 1; \
+		echo; \
+	done
+	@$(BIN)/rowcall jobs --limit 4
 
 test: $(VENV)/.ready ## run every test
 	@$(BIN)/python -m pytest
@@ -40,7 +45,10 @@ check: $(VENV)/.ready ## lint, format and types
 	@$(BIN)/basedpyright
 	@$(BIN)/lint-imports
 
-bench: $(VENV)/.ready-bench ## measure against other readers (ROWS=1000000)
+bench: $(VENV)/.ready-bench ## measure imports and exports against COPY and others (ROWS=1000000)
+	@$(BIN)/python bench/engine.py --rows $(ROWS)
+
+bench-readers: $(VENV)/.ready-bench ## measure reading and writing files against others (ROWS=1000000)
 	@$(BIN)/python bench/readers.py --rows $(ROWS)
 
 docs: $(VENV)/.ready ## make the generated parts of the documentation anew

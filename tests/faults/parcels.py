@@ -91,7 +91,7 @@ def _line(number: int, *, refusing: bool) -> str:
             code = ""
         case 29 if refusing:
             weight = "-1"
-        case 33 if refusing:
+        case 43 if refusing and number % 250 == 93:  # each costs some twenty statements to find
             note = "refuse"
         case _:
             pass

@@ -63,6 +63,8 @@ class Importing:
         """Kill -9, unless it has ended."""
         self.process.kill()
         self.process.wait(PATIENCE)
+        if self.process.stdout:
+            self.process.stdout.close()
 
     def _line(self) -> str:
         out = self.process.stdout
@@ -107,14 +109,15 @@ class Trial:
             **settings,
         }
         errors = self.data / f"errors-{len(self.importings)}"
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.importing", str((job or self.job).id)],
-            env={**os.environ, **{f"ROWCALL_{name}": str(value) for name, value in given.items()}},
-            cwd=_ROOT,
-            stdout=subprocess.PIPE,
-            stderr=errors.open("wb"),
-            bufsize=0,
-        )
+        with errors.open("wb") as stderr:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "tests.faults.importing", str((job or self.job).id)],
+                env={**os.environ, **{f"ROWCALL_{name}": str(value) for name, value in given.items()}},
+                cwd=_ROOT,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                bufsize=0,
+            )
         importing = Importing(process, errors)
         self.importings.append(importing)
         return importing

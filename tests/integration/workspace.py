@@ -27,7 +27,7 @@ SLOW = """
 CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep({}); RETURN NULL; END $$;
 CREATE TRIGGER slow AFTER INSERT ON people EXECUTE FUNCTION slow()
 """
-COMMITTED = "SELECT FROM rowcall.batch WHERE state = 'done'"
+COMMITTED = "SELECT 1 FROM rowcall.batch WHERE state = 'done'"
 _IMPORTERS = '''
 from rowcall import Date, Decimal, Flow, Importer, Integer, Skip, Text, Update
 
@@ -121,7 +121,7 @@ class Workspace:
 
     def await_rows(self, statement: Any) -> None:
         """Wait until a statement returns something."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 30
         while not self.ask(statement):
             assert time.monotonic() < deadline
             time.sleep(0.02)

@@ -41,6 +41,8 @@ def export(
     ] = "protect",
 ) -> None:
     """Write the rows of a resource or a table, as they are at one moment, into a file that is whole or not there."""
+    # Polars has one of its own, which interrupts twice: the second time in the middle of cleaning up.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, _stop)
     kind = _format(format, out)
     filters = [Filter.parse(text) for text in filter or ()]

@@ -18,7 +18,7 @@ from psycopg import Connection
 from psycopg.sql import Identifier
 
 from rowcall.engine.judge import OUTCOMES, judge_rows, rows_of
-from rowcall.engine.resolve import resolve
+from rowcall.engine.resolve import resolve, with_scopes
 from rowcall.engine.work import Work
 from rowcall.store.copying import copy_in
 from rowcall.store.db import Database
@@ -106,12 +106,12 @@ def _hashed(connection: Connection[Any], work: Work, sets: Sequence[KeySet], bat
 def _key_values(connection: Connection[Any], work: Work, sets: Sequence[KeySet], batch: RowBatch) -> pl.DataFrame:
     """The values of the fields that are keys, as they will be written; null where they can't be read."""
     names = {name for one in sets for name in one.fields}
-    scopes = {lookup.within for name, lookup in work.lookups.items() if name in names and lookup.within}
-    positions = {name: place for name, place in work.positions.items() if name in names | scopes}
+    needed = with_scopes(work.lookups, names)
+    positions = {name: place for name, place in work.positions.items() if name in needed}
     rows = rows_of(connection, work, batch, positions).drop("problems")
     constants = work.job.config.constants
-    rows = rows.with_columns(pl.lit(constants[name]).alias(name) for name in names if name in constants)
-    rows, _ = resolve(connection, {name: lookup for name, lookup in work.lookups.items() if name in names}, rows)
+    rows = rows.with_columns(pl.lit(constants[name]).alias(name) for name in needed if name in constants)
+    rows, _ = resolve(connection, {name: lookup for name, lookup in work.lookups.items() if name in needed}, rows)
     return rows.select("number", *(_read(work, rows, name) for name in sorted(names)))
 
 

@@ -55,10 +55,11 @@ def ingest(database: Database, connection: Connection[Any], job: Job, reading: R
             free.put(stack.enter_context(database.reconnect("ingest")))
         pool = stack.enter_context(ThreadPoolExecutor(ingesting.writers))
         under_way: deque[Future[int]] = deque()
-        for number, rows in enumerate(ahead(_parts(reading, done, ingesting.pace, mapped)), done.batch + 1):
+        for number, part in enumerate(ahead(_parts(reading, done, ingesting.pace, mapped)), done.batch + 1):
+            rows, position = part
             under_way.append(pool.submit(_store, free, job, number, rows, ingesting))
             if len(under_way) > ingesting.writers:
-                ingesting.tell(under_way.popleft().result(), reading.position, reading.file.size)
+                ingesting.tell(under_way.popleft().result(), position, reading.file.size)
         for last in under_way:
             ingesting.tell(last.result(), reading.position, reading.file.size)
     set_ingested(connection, job, reading.counts)
@@ -96,8 +97,11 @@ def _store(free: "Queue[Connection[Any]]", job: Job, number: int, rows: pl.DataF
     return last
 
 
-def _parts(reading: Reading, done: Checkpoint, pace: Pace, mapped: Sequence[int]) -> Iterator[pl.DataFrame]:
-    """The rows behind the checkpoint in pieces of the pace's size."""
+def _parts(reading: Reading, done: Checkpoint, pace: Pace, mapped: Sequence[int]) -> Iterator[tuple[pl.DataFrame, int]]:
+    """The rows behind the checkpoint in pieces of the pace's size, each with how far in the file it was made.
+
+    Only the thread that reads may ask for that: it closes the file when it is through.
+    """
     waiting: list[pl.DataFrame] = []
     height = 0
     for batch in reading:
@@ -108,11 +112,11 @@ def _parts(reading: Reading, done: Checkpoint, pace: Pace, mapped: Sequence[int]
         while height >= pace.rows:
             whole = pl.concat(waiting)
             size = pace.rows
-            yield whole.head(size)
+            yield whole.head(size), reading.position
             waiting = [whole.slice(size)]
             height -= size
     if height:
-        yield pl.concat(waiting)
+        yield pl.concat(waiting), reading.position
 
 
 def _rows(batch: Batch, mapped: Sequence[int]) -> pl.DataFrame:

@@ -1,31 +1,29 @@
 """Look-ups: the texts of a column to keys of another table, one query per column and batch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 from psycopg import Connection
-from psycopg.sql import SQL, Composable, Identifier
+from psycopg.sql import SQL, Composable, Identifier, Literal
 
-from rowcall.importer import Importer, Lookup
+from rowcall.importer import Lookup
 from rowcall.model import Code
 from rowcall.store.targets import Target, describe
 
+_HEX = "[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}"
+_WHOLE = "^[+-]?[0-9]{1,100}$"
 _FITS = {
-    "uuid": r"^\{?[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}\}?$",
-    "int2": r"^[+-]?\d{1,4}$",
-    "int4": r"^[+-]?\d{1,9}$",
-    "int8": r"^[+-]?\d{1,18}$",
-    "numeric": r"^[+-]?\d{1,100}$",
+    "uuid": rf"^(?:{_HEX}|\{{{_HEX}\}})$",
+    "int2": _WHOLE,
+    "int4": _WHOLE,
+    "int8": _WHOLE,
+    "numeric": _WHOLE,
 }
 """Texts that can be cast to a type without an error; of other types the column's text is compared."""
+_ENDS = {"int2": 2**15, "int4": 2**31, "int8": 2**63}
 _TEXTS = frozenset({"text", "varchar", "bpchar", "citext", "name"})
 ISSUES = {"number": pl.Int64, "code": pl.String, "field": pl.String, "value": pl.String, "message": pl.String}
-
-
-def lookups_of(importer: type[Importer], names: Sequence[str]) -> dict[str, Lookup]:
-    """The look-up fields among these."""
-    return {name: field for name in names if isinstance(field := importer.fields[name], Lookup)}
 
 
 def resolve(
@@ -33,10 +31,27 @@ def resolve(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The rows with keys in place of texts, and an issue for each text that has no key or more than one."""
     issues: list[pl.DataFrame] = []
-    for name, lookup in lookups.items():
+    for name, lookup in _scopes_first(lookups).items():
         rows, found = _resolved(connection, name, lookup, rows)
         issues.append(found)
     return rows, pl.concat(issues) if issues else pl.DataFrame(schema=ISSUES)
+
+
+def _scopes_first(lookups: dict[str, Lookup]) -> dict[str, Lookup]:
+    """Those that others are looked up within come before them: they are compared by key."""
+    ordered: dict[str, Lookup] = {}
+    for name in lookups:
+        chain = [name]
+        while (scope := lookups[chain[-1]].within) in lookups and scope not in chain:
+            chain.append(scope)
+        ordered |= {one: lookups[one] for one in reversed(chain)}
+    return ordered
+
+
+def with_scopes(lookups: Mapping[str, Lookup], names: set[str]) -> set[str]:
+    """The fields, and all fields that they are looked up within."""
+    scopes = {scope for name in names if name in lookups and (scope := lookups[name].within)}
+    return names if scopes <= names else with_scopes(lookups, names | scopes)
 
 
 def _resolved(
@@ -60,12 +75,16 @@ def _keys(connection: Connection[Any], lookup: Lookup, asked: pl.DataFrame, name
     table = describe(connection, lookup.table)
     for by in lookup.by:
         left = asked.join(found, on=[name, "_scope"], how="anti")
-        fits = _FITS.get(table.columns[by].base)
-        if fits:
-            left = left.filter(pl.col(name).str.contains(fits))
+        left = left.filter(_castable(pl.col(name), table.columns[by].base))
         if left.height:
             found = pl.concat([found, _looked_up(connection, table, lookup, by, left, name)])
     return found
+
+
+def _castable(text: pl.Expr, base: str) -> pl.Expr:
+    fits = text.str.contains(_FITS[base]) if base in _FITS else pl.lit(True)
+    most = _ENDS.get(base)
+    return fits & text.str.strip_prefix("+").cast(pl.Int64, strict=False).is_between(-most, most - 1) if most else fits
 
 
 def _looked_up(
@@ -79,11 +98,22 @@ def _looked_up(
         same = SQL("t.{}::text = v.text").format(Identifier(by))
     if lookup.within:
         same = SQL("{} AND t.{}::text = v.scope").format(same, Identifier(lookup.within))
+    exact = SQL("t.{}::text = v.text").format(Identifier(by)) if column.base in _TEXTS else SQL("true")
+    # no parameters: a percent sign in a name would be taken for one
     select = SQL(
-        "SELECT v.text, v.scope, min(t.{to}::text), count(DISTINCT t.{to}) "
-        "FROM unnest(%s::text[], %s::text[]) AS v (text, scope) JOIN {table} t ON {same} GROUP BY v.text, v.scope"
-    ).format(to=Identifier(lookup.to), table=table.identifier, same=same)
-    rows = connection.execute(select, [asked[name].to_list(), asked["_scope"].to_list()]).fetchall()
+        "SELECT text, scope, min(key), count(DISTINCT key) FROM ("
+        "SELECT v.text, v.scope, t.{to}::text AS key, {exact} AS exact, bool_or({exact}) OVER asked AS any_exact "
+        "FROM unnest({texts}::text[], {scopes}::text[]) AS v (text, scope) JOIN {table} t ON {same} "
+        "WINDOW asked AS (PARTITION BY v.text, v.scope)) found WHERE exact OR NOT any_exact GROUP BY text, scope"
+    ).format(
+        to=Identifier(lookup.to),
+        exact=exact,
+        texts=Literal(asked[name].to_list()),
+        scopes=Literal(asked["_scope"].to_list()),
+        table=table.identifier,
+        same=same,
+    )
+    rows = connection.execute(select).fetchall()
     schema = {name: pl.String, "_scope": pl.String, "_key": pl.String, "_keys": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row")
 

@@ -245,7 +245,7 @@ def _all_or_nothing(run: Run, control: Connection[Any], work: Work) -> Job:
 @contextmanager
 def held(database: Database, job: Job) -> Generator[Connection[Any]]:
     """A connection that has the job to itself."""
-    with database.reconnect("runner") as control:
+    with database.reconnect("runner", idle_timeout=3600) as control:
         if not jobs.lock(control, job.id, patience=10):
             raise Final(
                 Code.JOB_BUSY,

@@ -74,10 +74,12 @@ def _read_ahead(connection: Connection[Any], blocks: Generator[bytes]) -> Genera
             while (block := _result(ahead)) is not None:
                 ahead = reader.submit(next, blocks, None)
                 yield block
-        finally:
-            if not ahead.done():  # leaving early would wait for a block that the server may take long to make
-                with suppress(psycopg.Error):
-                    connection.cancel_safe(timeout=5)
+        except psycopg.Error:
+            raise
+        except BaseException:  # leaving early would wait for a block that the server may take long to make
+            with suppress(psycopg.Error):
+                connection.cancel_safe(timeout=5)
+            raise
 
 
 def _result(ahead: "Future[bytes | None]") -> bytes | None:
