@@ -24,7 +24,7 @@ def test_a_database_that_goes_away_is_told_and_the_job_goes_on_later(fragile: Wo
     fragile.ask(SLOW.format(0.1))
     asked = ("import", fragile.many(range(400)), "--into", "people", "--batch-rows", "10", "--json")
     with fragile.begun(*asked, ROWCALL_DATABASE_PATIENCE="0.5") as command:
-        fragile.await_rows(COMMITTED)
+        fragile.await_rows(COMMITTED, command)
         server.stop()
         out, err = command.communicate(timeout=30)
     told = json.loads(out)

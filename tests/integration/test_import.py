@@ -127,7 +127,7 @@ def test_a_stopped_job_ends_its_batches_and_goes_on_later(workspace: Workspace, 
     workspace.ask(SLOW.format(0.1))
     asked = ("import", workspace.many(range(400)), "--into", "people", "--batch-rows", "10")
     with workspace.begun(*asked) as command:
-        workspace.await_rows(COMMITTED)
+        workspace.await_rows(COMMITTED, command)
         command.send_signal(number)
         _, err = command.communicate(timeout=20)
     [(job, state)] = workspace.ask("SELECT number, state FROM rowcall.job")
@@ -147,7 +147,7 @@ def test_a_stopped_job_ends_its_batches_and_goes_on_later(workspace: Workspace, 
 def test_the_second_signal_ends_at_once(workspace: Workspace) -> None:
     workspace.ask(SLOW.format(60))
     with workspace.begun("import", workspace.many(range(5)), "--into", "people") as command:
-        workspace.await_rows("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
+        workspace.await_rows("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'", command)
         command.send_signal(signal.SIGINT)
         assert command.stderr is not None
         while "once more" not in command.stderr.readline():

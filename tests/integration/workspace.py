@@ -119,10 +119,11 @@ class Workspace:
             cursor = connection.execute(statement, given)
             return cursor.fetchall() if cursor.description else []
 
-    def await_rows(self, statement: Any) -> None:
-        """Wait until a statement returns something."""
-        deadline = time.monotonic() + 30
+    def await_rows(self, statement: Any, command: subprocess.Popen[str]) -> None:
+        """Wait until a command has brought it so far that a statement returns something."""
+        deadline = time.monotonic() + 60
         while not self.ask(statement):
+            assert command.poll() is None, command.communicate()
             assert time.monotonic() < deadline
             time.sleep(0.02)
 

@@ -131,9 +131,9 @@ def _attempt(
         counts = apply(connection, work, batch, judge(connection, work, batch), route)
         finish(connection, work.job.id, batch, counts)
         if work.dry:
-            outcomes = copy_out(connection, outcomes_select(work.job.id, batch), _PLANNED)
+            outcomes = planned(connection, work, batch)
     if work.dry:
-        _keep_plan(connection, work, batch, outcomes, counts)
+        keep_plan(connection, work, batch, outcomes, counts)
     return batch
 
 
@@ -141,9 +141,15 @@ _PLANNED = [*OUTCOMES.items(), ("before", pl.String)]
 _NOTHING = pl.DataFrame(schema=dict(_PLANNED))
 
 
-def _keep_plan(
+def planned(connection: Connection[Any], work: Work, batch: RowBatch) -> pl.DataFrame:
+    """The outcomes of a batch, to be kept when the transaction that made them is undone."""
+    return copy_out(connection, outcomes_select(work.job.id, batch), _PLANNED)
+
+
+def keep_plan(
     connection: Connection[Any], work: Work, batch: RowBatch, outcomes: pl.DataFrame, counts: dict[Status, int]
 ) -> None:
+    """Keep the outcomes of a dry run, unless somebody else did."""
     with connection.transaction():
         if claim(connection, work.job.id, batch.number):
             add_outcomes(connection, work, outcomes)

@@ -17,7 +17,7 @@ import polars as pl
 from psycopg import Connection
 from psycopg.sql import Identifier
 
-from rowcall.engine.judge import OUTCOMES, judge_rows, rows_of
+from rowcall.engine.judge import NO_OUTCOMES, judge_rows, rows_of
 from rowcall.engine.resolve import resolve, with_scopes
 from rowcall.engine.work import Work
 from rowcall.store.copying import copy_in
@@ -27,7 +27,6 @@ from rowcall.store.rows import RowBatch, all_batches, read_rows
 _JUDGED = 10_000
 _PARTS = 32
 _ENTRY = np.dtype([("hash", np.uint64), ("number", np.int64)])
-_NO_OUTCOMES = pl.DataFrame(schema=OUTCOMES)
 Entries = npt.NDArray[Any]
 
 
@@ -207,7 +206,7 @@ def _good(
     for start in range(0, len(numbers), _JUDGED):
         some = numbers[start : start + _JUDGED].tolist()
         rows = read_rows(connection, work.job.id, dict(work.positions), first=some[0], last=some[-1], numbers=some)
-        good = judge_rows(connection, work, rows, _NO_OUTCOMES).good
+        good = judge_rows(connection, work, rows, NO_OUTCOMES).good
         lost = connection.execute(
             "SELECT row_number FROM rowcall.duplicate WHERE job_id = %s AND row_number = ANY(%s)", [work.job.id, some]
         ).fetchall()

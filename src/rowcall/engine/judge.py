@@ -15,7 +15,7 @@ from rowcall.store.queries import query
 from rowcall.store.rows import RowBatch, read_rows
 
 OUTCOMES = {"row_number": pl.Int64, "status": pl.String, "target_key": pl.String, "issues": pl.String}
-_NO_OUTCOMES = pl.DataFrame(schema=OUTCOMES)
+NO_OUTCOMES = pl.DataFrame(schema=OUTCOMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def judge_rows(connection: Connection[Any], work: Work, rows: pl.DataFrame, lost
 def failures(issues: pl.DataFrame) -> pl.DataFrame:
     """One failed outcome per row, with all of its issues."""
     if not issues.height:
-        return _NO_OUTCOMES
+        return NO_OUTCOMES
     each = pl.struct("code", "field", "value", "message").struct.json_encode().alias("issue")
     return (
         issues.select("number", each)
@@ -109,7 +109,7 @@ def duplicates(connection: Connection[Any], work: Work, batch: RowBatch) -> pl.D
     """Outcomes of the batch's rows that lose against another row of the file."""
     given = {"id": work.job.id, "first": batch.first_row, "last": batch.last_row}
     found = connection.execute(query("batch_duplicates"), given).fetchall()
-    return pl.DataFrame([_lost(*row) for row in found], schema=OUTCOMES) if found else _NO_OUTCOMES
+    return pl.DataFrame([_lost(*row) for row in found], schema=OUTCOMES) if found else NO_OUTCOMES
 
 
 def _lost(number: int, winner: int, fields: list[str], refused: bool) -> dict[str, Any]:

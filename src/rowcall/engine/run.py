@@ -18,6 +18,7 @@ from rowcall.engine.items import process_items
 from rowcall.engine.map import decide_readings, map_columns, watched
 from rowcall.engine.pace import Pace
 from rowcall.engine.scratch import Scratch
+from rowcall.engine.second_look import look_again, plan_together, refers_to_itself
 from rowcall.engine.whole_file import process_whole_file
 from rowcall.engine.work import NO_TARGET, Work, checked_target, limits_of, prepare_work
 from rowcall.errors import Final, Retryable, RowcallError
@@ -150,10 +151,15 @@ def _process(run: Run, control: Connection[Any], job: Job) -> Job:
         return process_whole_file(control, work, run.importer())
     if job.state is State.PROCESSING and run.importer.atomic:
         return _all_or_nothing(run, control, work)
+    itself = refers_to_itself(work)
+    if itself and work.dry:
+        plan_together(control, work, Hopes(shortest_route(control, work)))
     while pending_batches(control, job.id):
         _work_off(run, control, work)
         if run.stop.wait(_ROUND):
             raise _interrupted(job)
+    if itself and not work.dry:
+        look_again(control, work)
     with control.transaction():
         return finish_job(control, job, run.importer)
 
@@ -231,6 +237,8 @@ def _all_or_nothing(run: Run, control: Connection[Any], work: Work) -> Job:
         while commit_next(control, work, hopes):
             if run.stop.is_set():
                 raise _interrupted(work.job)
+        if refers_to_itself(work):
+            look_again(control, work)
         if not balance_of(control, work.job).failed:
             return finish_job(control, work.job, run.importer)
         raise psycopg.Rollback

@@ -28,11 +28,11 @@ class Scratch:
 
     def put(self, batch: int, rows: pl.DataFrame) -> None:
         """Keep the rows of a batch that is durable."""
-        rows.write_ipc(self._file(batch), compression="uncompressed")
+        rows.write_ipc(self.file(batch), compression="uncompressed")
 
     def get(self, batch: RowBatch, positions: dict[str, int]) -> pl.DataFrame | None:
         """The rows of a batch under the names of these positions; None if they are not all here."""
-        file = self._file(batch.number)
+        file = self.file(batch.number)
         if not file.exists():
             return None
         rows = pl.read_ipc(file.read_bytes())  # read, not mapped: pages of the file would count as ours
@@ -41,5 +41,6 @@ class Scratch:
         rows = rows.select("number", "problems", *(pl.col(str(at)).alias(name) for name, at in positions.items()))
         return rows.filter(pl.col("number").is_between(batch.first_row, batch.last_row))
 
-    def _file(self, batch: int) -> Path:
+    def file(self, batch: int) -> Path:
+        """Where the rows of a batch are kept."""
         return self.folder / f"{batch}.arrow"

@@ -29,3 +29,20 @@ FROM (
     FROM rowcall.batch x JOIN rowcall.outcome o ON o.job_id = x.job_id AND o.row_number BETWEEN x.first_row AND x.last_row
     WHERE x.job_id = %(id)s GROUP BY x.number) c
 WHERE b.job_id = %(id)s AND b.number = c.number
+
+-- failed_for_want --
+-- Rows that failed for no other reason than that a row of the same table was not there.
+SELECT row_number FROM rowcall.outcome
+WHERE job_id = %(id)s AND status = 'failed' AND row_number > %(after)s AND NOT EXISTS (
+    SELECT FROM jsonb_array_elements(issues) i
+    WHERE NOT coalesce((i->>'code' = 'NOT_FOUND' AND i->>'field' = ANY (%(lookups)s::text[]))
+        OR (i->>'code' = 'FOREIGN_KEY_VIOLATION' AND i->'metadata'->>'constraint' = ANY (%(constraints)s::text[])), false))
+ORDER BY row_number LIMIT %(most)s
+
+-- take_back --
+-- Forget what became of some rows, in the transaction that tries them again.
+DELETE FROM rowcall.outcome WHERE job_id = %(id)s AND row_number = ANY (%(numbers)s)
+
+-- still_failed --
+-- How many of some rows failed.
+SELECT count(*) FROM rowcall.outcome WHERE job_id = %(id)s AND row_number = ANY (%(numbers)s) AND status = 'failed'

@@ -1,0 +1,46 @@
+"""Rows that refer to rows of the same file come in, whatever the order and however the file is cut."""
+
+import pytest
+
+from rowcall import Integer, Lookup, Text, Update
+from rowcall.model import State
+from rowcall.store.db import Database
+from tests.engine.importing import declared, run_import
+
+PEOPLE = """
+CREATE TABLE people (id int PRIMARY KEY, name text NOT NULL UNIQUE, boss_id int REFERENCES people)
+"""
+BY_ID = {"id": Integer(required=True), "name_": Text(), "boss_id": Integer()}
+BY_NAME = {"id": Integer(required=True), "name_": Text(), "boss_id": Lookup("people", by="name")}
+
+
+@pytest.mark.parametrize("batch_rows", [1, 2, 100])
+@pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        (BY_ID, "id,name,boss_id\n1,ann,2\n2,bob,3\n3,cy,4\n4,dan,\n5,eve,99\n6,fay,5\n7,gus,7\n"),
+        (BY_NAME, "id,name,boss_id\n1,ann,bob\n2,bob,cy\n3,cy,dan\n4,dan,\n5,eve,nobody\n6,fay,eve\n7,gus,ann\n"),
+    ],
+)
+def test_the_order_of_rows_makes_no_difference(
+    database: Database, fields: dict[str, object], text: str, dry_run: bool, batch_rows: int
+) -> None:
+    importer = declared("people", key="id", on_match=Update(), **fields)
+    with database.connect() as connection:
+        connection.execute(PEOPLE)
+    result = run_import(database, importer, text, dry_run=dry_run, batch_rows=batch_rows)
+    assert [outcome.split()[0] for outcome in result.told] == [
+        *("created", "created", "created", "created", "failed", "failed", "created"),
+    ]
+    assert result.job.state is (State.VALIDATED if dry_run else State.COMPLETED_WITH_ERRORS)
+    assert len(result.rows) == (0 if dry_run else 5)
+
+
+def test_all_or_nothing_sees_rows_of_the_same_file(database: Database) -> None:
+    importer = declared("people", key="id", atomic=True, **BY_ID)
+    with database.connect() as connection:
+        connection.execute(PEOPLE)
+    result = run_import(database, importer, "id,name,boss_id\n1,ann,2\n2,bob,3\n3,cy,\n", batch_rows=1)
+    assert result.job.state is State.COMPLETED
+    assert result.values("id", "boss_id") == [(1, 2), (2, 3), (3, None)]

@@ -1,0 +1,96 @@
+"""`rowcall jobs`, `rows`, `receipt`, `importers` and `migrate` as a user runs them."""
+
+import json
+
+import pytest
+
+from .workspace import Workspace
+
+pytestmark = pytest.mark.parametrize("shared_server", ["embedded18"], indirect=True)
+_MESSY = (
+    "email,name,born,note",
+    "ada@example.org,Ada,10/12/1815,first",
+    "bob@example.org,Bob,31/04/1920,no such day",
+    "eve@example.org,,25/12/1930,no name",
+    "too,few",
+)
+
+
+def test_jobs_are_listed_with_their_counts(workspace: Workspace) -> None:
+    assert workspace.run("jobs").out == "No jobs.\n"
+    number = workspace.json("import", workspace.file(*_MESSY), "--into", "people", status=2)["number"]
+    listed = workspace.run("jobs")
+    assert (listed.status, number in listed.out, "people.csv" in listed.out) == (0, True, True)
+    [job] = workspace.json("jobs", "--state", "completed_with_errors", "--importer", "people")
+    assert (job["number"], job["counts"]["created"], job["counts"]["failed"]) == (number, 1, 3)
+    assert workspace.json("jobs", "--state", "FAILED") == []
+
+
+def test_rows_tell_what_became_of_each(workspace: Workspace) -> None:
+    number = workspace.json("import", workspace.file(*_MESSY), "--into", "people", status=2)["number"]
+    lines = [json.loads(line) for line in workspace.run("rows", number, "--json").out.splitlines()]
+    assert [(row["row"], row["line"], row["status"]) for row in lines] == [
+        *((1, 2, "created"), (2, 3, "failed"), (3, 4, "failed"), (4, 5, "failed"))
+    ]
+    assert lines[0]["values"] == dict(zip(_MESSY[0].split(","), _MESSY[1].split(","), strict=True))
+    assert lines[0]["targetKey"] == ["1"]
+    [issue] = lines[1]["issues"]
+    assert (issue["code"], issue["field"], issue["value"]) == ("DATE_NOT_EXISTING", "born", "31/04/1920")
+    failed = workspace.run("rows", number, "--status", "failed", "--field", "name")
+    assert "name: REQUIRED" in failed.out
+    assert "bob@example.org" not in failed.out
+    assert workspace.run("rows", "BU1", "--json").err.startswith("JOB_NOT_FOUND")
+
+
+def test_rows_of_a_large_job_stream_in_bounded_memory(workspace: Workspace) -> None:
+    number = workspace.json("import", workspace.many(range(2)), "--into", "people")["number"]
+    little = workspace.run("rows", number, "--json")
+    workspace.ask(
+        "INSERT INTO rowcall.row SELECT id, n, n + 1, ARRAY[repeat('x', 500), n::text] "
+        "FROM rowcall.job, generate_series(3, 50000) n"
+    )
+    all_of_it = workspace.run("rows", number, "--json")
+    assert all_of_it.out.count("\n") == 50_000
+    assert all_of_it.memory < little.memory + 40
+
+
+def test_the_receipt_has_it_all_on_one_page(workspace: Workspace) -> None:
+    asked = ("--map", "note=", "--set", "paid=1.5")
+    told = workspace.json("import", workspace.file(*_MESSY), "--into", "people", *asked, status=2)
+    receipt = workspace.json("receipt", told["number"])
+    for same in ("id", "number", "state", "importer", "mode", "file", "counts", "durationMs"):
+        assert receipt[same] == told[same]
+    assert (receipt["target"], receipt["balanced"], receipt["constants"]) == ("people", True, {"paid": "1.5"})
+    columns = {column["header"]: (column["field"], column["dateOrder"]) for column in receipt["columns"]}
+    assert columns == {"email": ("email", None), "name": ("name", None), "born": ("born", "dmy"), "note": (None, None)}
+    issues = {(issue["code"], issue["field"], issue["count"]) for issue in receipt["issues"]}
+    assert issues == {("DATE_NOT_EXISTING", "born", 1), ("REQUIRED", "name", 1), ("TOO_FEW_FIELDS", None, 1)}
+    page = workspace.folder / "receipt.txt"
+    assert workspace.run("receipt", told["number"], "--out", page).status == 0
+    text = page.read_text()
+    assert told["file"]["sha256"] in text
+    assert "4 rows = 1 created + 0 updated + 0 unchanged + 0 skipped + 3 failed" in text
+
+
+def test_importers_are_listed_and_explained(workspace: Workspace) -> None:
+    listed = workspace.json("importers")
+    assert listed[0] == {"name": "people", "description": "People we know.", "target": "people"}
+    people = workspace.json("importers", "people")
+    assert (people["keys"], people["onMatch"]) == ([["email"]], "update")
+    assert people["fields"][0] | {"column": "", "demands": {}} == {
+        "name": "email",
+        "type": "text",
+        "column": "",
+        "required": True,
+        "default": None,
+        "aliases": ["E-Mail"],
+        "help": "",
+        "demands": {},
+    }
+    assert "As on the door." in workspace.run("importers", "people").out
+
+
+def test_migrate_says_what_it_did(workspace: Workspace) -> None:
+    workspace.ask("DROP SCHEMA rowcall CASCADE")
+    assert workspace.run("migrate").out.startswith("rowcall: applied 0001_engine")
+    assert workspace.run("migrate").out == "rowcall: up to date\n"
