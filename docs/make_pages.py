@@ -4,28 +4,25 @@ Run `make docs` after changing a command; a test fails when the pages are stale.
 """
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 from rich.console import Console
+from typer.testing import CliRunner
 
+from rowcall.cli import app
 from rowcall.cli.inspect import look_through, show
 from rowcall.formats import Profile, open_rows
 
 DOCS = Path(__file__).parent
 SAMPLE = DOCS.parent / "samples" / "kunden.csv"
-COMMANDS = ("inspect", "convert")
 BEGIN, END = "<!-- commands: made by docs/make_pages.py -->", "<!-- end of commands -->"
 
 
 def commands() -> str:
     """The help of every command, as it is printed."""
-    program = Path(sys.executable).parent / "rowcall"
-    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
     parts: list[str] = []
-    for name in COMMANDS:
-        done = subprocess.run([program, name, "--help"], capture_output=True, text=True, check=True, env=environment)
+    for name in app.COMMANDS:
+        done = CliRunner().invoke(app.commands(name), [name, "--help"], prog_name="rowcall", terminal_width=78)
         parts.append(f"### `rowcall {name}`\n\n```text\n{done.stdout.strip()}\n```\n")
     return "\n".join(parts)
 

@@ -1,6 +1,7 @@
 """A server that may be killed, and trials on it."""
 
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -41,13 +42,20 @@ def new_trial(fault_server: Server, tmp_path: Path) -> Generator[NewTrial]:
     """Makes trials; ends their processes and drops their databases."""
     trials: list[Trial] = []
 
-    def new_trial(importer: str = "parcels", *, rows: int = ROWS, batch_rows: int = 200, workers: int = 2) -> Trial:
+    def new_trial(
+        importer: str = "parcels",
+        *,
+        rows: int = ROWS,
+        content: bytes | None = None,
+        batch_rows: int = 200,
+        workers: int = 2,
+    ) -> Trial:
         name = f"fault_{next(_numbers)}"
         data = tmp_path / name
         data.mkdir()
-        trial = make_trial(fault_server, name, data, importer, rows, batch_rows=batch_rows, workers=workers)
-        trials.append(trial)
-        return trial
+        trial = make_trial(fault_server, name, data, importer, rows, content)
+        trials.append(replace(trial, batch_rows=batch_rows, workers=workers))
+        return trials[-1]
 
     yield new_trial
     for trial in trials:
@@ -73,17 +81,14 @@ def expected(fault_server: Server, tmp_path_factory: pytest.TempPathFactory) -> 
     return expected
 
 
-def make_trial(
-    server: Server, name: str, data: Path, importer: str, rows: int, *, batch_rows: int = 200, workers: int = 2
-) -> Trial:
+def make_trial(server: Server, name: str, data: Path, importer: str, rows: int, content: bytes | None = None) -> Trial:
     with psycopg.connect(server.url, autocommit=True) as connection:
         connection.execute(SQL("CREATE DATABASE {} TEMPLATE migrated").format(Identifier(name)))
     url = server.url_of(name)
     with psycopg.connect(url) as connection:
         connection.execute(TABLES)
         connection.execute(KNOWN, {"rows": rows})
-    job = new_job(url, data, importer, parcels(rows))
-    return Trial(server, url, data, job, batch_rows, workers)
+    return Trial(server, url, data, new_job(url, data, importer, content or parcels(rows)))
 
 
 def run_here(trial: Trial, *, workers: int, batch_rows: int) -> None:

@@ -6,7 +6,7 @@ from typing import LiteralString
 
 import psycopg
 
-from .trial import Trial, wait_for
+from .trial import Trial, wait_for, waiting
 
 _FUNCTIONS: LiteralString = """
 CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -28,9 +28,9 @@ class Gate:
         self._keeper = trial.connect()
         self._keeper.execute("SELECT pg_advisory_lock(7007)")
 
-    def wait(self) -> int:
-        """Wait until somebody stands before the gate; the process of their session."""
-        return wait_for(self._waiting)[0]
+    def wait(self, many: int = 1) -> int:
+        """Wait until so many stand before the gate; the process of the first one's session."""
+        return wait_for(lambda: found if len(found := self._waiting()) >= many else None)[0]
 
     def open(self) -> None:
         """Let all pass. A server that died has done it already."""
@@ -40,9 +40,7 @@ class Gate:
 
     def _waiting(self) -> list[int]:
         assert not any(importing.ends() for importing in self._trial.importings), "It ended and never came to the gate."
-        return self._trial.sql(
-            "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'"
-        )
+        return waiting(self._keeper, "advisory")
 
 
 @contextmanager

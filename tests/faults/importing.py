@@ -9,7 +9,8 @@ from rowcall.config import settings_from
 from rowcall.engine.run import Run, run_job
 from rowcall.store import jobs
 from rowcall.store.db import open_database
-from tests.faults.parcels import IMPORTERS
+
+from .parcels import IMPORTERS
 
 
 def main(number: str) -> None:

@@ -1,6 +1,6 @@
 """What holds whatever happened, as queries that find nothing (FAULTS.md, I1 to I8 and I10).
 
-Written apart from `rowcall doctor`, which asks the same of a production database: two accounts that agree are worth more.
+Written apart from `rowcall doctor`, which asks the same of any database: two accounts that agree are worth more.
 """
 
 from dataclasses import dataclass
@@ -19,9 +19,10 @@ _ALWAYS: dict[str, LiteralString] = {
         SELECT a.number FROM rowcall.batch a JOIN rowcall.batch b
         ON a.job_id = b.job_id AND a.number <> b.number AND a.first_row <= b.last_row AND b.first_row <= a.last_row""",
     "I2 batch lacks rows": """
-        SELECT b.number FROM rowcall.batch b WHERE b.last_row - b.first_row + 1 <> (
-            SELECT count(*) FROM rowcall.row r WHERE r.job_id = b.job_id AND r.number BETWEEN b.first_row AND b.last_row)
-        """,
+        SELECT b.number FROM rowcall.batch b, LATERAL (
+            SELECT count(*) AS rows FROM rowcall.row r
+            WHERE r.job_id = b.job_id AND r.number BETWEEN b.first_row AND b.last_row) r
+        WHERE r.rows <> b.last_row - b.first_row + 1""",
     "I2 row without batch": """
         SELECT r.number FROM rowcall.row r WHERE NOT EXISTS (
             SELECT FROM rowcall.batch b WHERE b.job_id = r.job_id AND r.number BETWEEN b.first_row AND b.last_row)""",

@@ -56,7 +56,8 @@ CREATE TABLE effect (code text NOT NULL, action text NOT NULL, by xid8 NOT NULL 
 
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN RAISE EXCEPTION 'no such parcels here'; END $$;
-CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON parcel FOR EACH ROW WHEN (NEW.note = 'refuse') EXECUTE FUNCTION refuse();
+CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON parcel FOR EACH ROW
+WHEN (NEW.note = 'refuse') EXECUTE FUNCTION refuse();
 
 CREATE FUNCTION note_effect() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN INSERT INTO effect VALUES (NEW.code, TG_OP); RETURN NULL; END $$;
@@ -75,6 +76,12 @@ FROM generate_series(10, %(rows)s / 2, 10) n
 def parcels(rows: int) -> bytes:
     """A file of parcels. The table itself refuses rows of the first half only: the second can go the shortest way."""
     lines = [_line(number, refusing=number <= rows // 2) for number in range(1, rows + 1)]
+    return "\n".join(["code,reference,weight,note", *lines, ""]).encode()
+
+
+def faultless_parcels(rows: int) -> bytes:
+    """A file of parcels with nothing wrong about any."""
+    lines = (f"P{number:06},R{number:06},{1 + number % 70},note" for number in range(1, rows + 1))
     return "\n".join(["code,reference,weight,note", *lines, ""]).encode()
 
 

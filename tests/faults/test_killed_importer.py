@@ -9,7 +9,7 @@ import pytest
 from .conftest import NewTrial
 from .gate import gate_at
 from .invariants import Account, account_of, differences, violations, violations_at_the_end
-from .trial import wait_for
+from .trial import wait_for, waiting
 
 Expected = Callable[..., Account]
 
@@ -83,7 +83,7 @@ def test_importer_killed_while_it_plans_has_written_nothing(new_trial: NewTrial,
         with holder.transaction():
             holder.execute("LOCK TABLE rowcall.duplicate")
             gate.open()
-            wait_for(lambda: trial.sql("SELECT pid FROM pg_stat_activity WHERE wait_event = 'relation'"))
+            wait_for(lambda: waiting(holder, "relation"))
             importing.kill()
             trial.wait_until_noticed()
         assert violations(trial) == {}

@@ -34,7 +34,7 @@ def wait_for(what: Callable[[], T | None], *, seconds: float = PATIENCE) -> T:
     deadline = time.monotonic() + seconds
     while not (found := what()):
         assert time.monotonic() < deadline, f"It did not happen within {seconds} s."
-        time.sleep(0.01)
+        time.sleep(0.03)
     return found
 
 
@@ -134,15 +134,26 @@ class Trial:
         (state,) = self.sql("SELECT state FROM rowcall.job WHERE id = %s", self.job.id)
         return state
 
-    def sessions(self) -> list[int]:
-        """The backends that serve importers now."""
-        return self.sql(
-            "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'rowcall%'"
-        )
-
     def wait_until_noticed(self) -> None:
         """Wait until the server has noticed that an importer is dead, which must not take long."""
-        wait_for(lambda: not self.sessions(), seconds=5)
+        with self.connect() as connection:
+            wait_for(lambda: not sessions(connection), seconds=5)
+
+
+def sessions(connection: Connection[Any]) -> list[int]:
+    """The backends that serve importers now."""
+    found = connection.execute(
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'rowcall%'"
+    )
+    return [pid for (pid,) in found]
+
+
+def waiting(connection: Connection[Any], lock: str) -> list[int]:
+    """The backends that wait for a lock of this kind: advisory, relation, transactionid."""
+    found = connection.execute(
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event = %s", [lock]
+    )
+    return [pid for (pid,) in found]
 
 
 def new_job(url: str, data: Path, importer: str, content: bytes) -> Job:

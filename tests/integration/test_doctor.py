@@ -44,10 +44,9 @@ def test_a_good_job_is_verified(verified: Callable[[], list[Finding]]) -> None:
     [
         ("DELETE FROM rowcall.outcome WHERE row_number = 7", {"I1", "I3", "I4", "I6"}),
         ("DELETE FROM rowcall.row WHERE number = 7", {"I1", "I2", "I4"}),
-        ("UPDATE rowcall.batch SET first_row = 12 WHERE first_row = 11", {"batch_balance"}),
         ("DELETE FROM rowcall.batch WHERE first_row = 11", {"I2"}),
         ("UPDATE rowcall.batch SET created = 9, failed = 1 WHERE first_row = 11", {"I4"}),
-        ("UPDATE rowcall.outcome SET target_key = '{1}' WHERE row_number = 2", {"I5", "I8"}),
+        ("UPDATE rowcall.outcome SET target_key = '{1}' WHERE row_number = 2", {"I5"}),
         ("DELETE FROM rowcall.row_key WHERE row_number = 7", {"I6"}),
         ("UPDATE rowcall.outcome SET result = '{}' WHERE row_number = 7", {"I8"}),
     ],
@@ -83,6 +82,7 @@ def test_the_command_verifies_a_job_and_says_so_by_its_exit_code(workspace: Work
 @pytest.mark.parametrize("shared_server", ["embedded18"], indirect=True)
 def test_the_surroundings_are_checked(workspace: Workspace) -> None:
     workspace.json("import", workspace.many(range(5)), "--into", "people")
+    assert workspace.run("migrate").status == 0
     assert {f["verdict"] for f in workspace.json("doctor")["findings"]} == {"ok"}
     (workspace.folder / "data" / "files" / "incoming-1").write_text("half")
     workspace.ask("UPDATE rowcall.job SET state = 'PROCESSING'")

@@ -73,8 +73,7 @@ def test_the_receipt_has_it_all_on_one_page(workspace: Workspace) -> None:
 
 
 def test_importers_are_listed_and_explained(workspace: Workspace) -> None:
-    listed = workspace.json("importers")
-    assert listed[0] == {"name": "people", "description": "People we know.", "target": "people"}
+    assert {"name": "people", "description": "People we know.", "target": "people"} in workspace.json("importers")
     people = workspace.json("importers", "people")
     assert (people["keys"], people["onMatch"]) == ([["email"]], "update")
     assert people["fields"][0] | {"column": "", "demands": {}} == {
@@ -93,4 +92,4 @@ def test_importers_are_listed_and_explained(workspace: Workspace) -> None:
 def test_migrate_says_what_it_did(workspace: Workspace) -> None:
     workspace.ask("DROP SCHEMA rowcall CASCADE")
     assert workspace.run("migrate").out.startswith("rowcall: applied 0001_engine")
-    assert workspace.run("migrate").out == "rowcall: up to date\n"
+    assert workspace.run("migrate").out.startswith("rowcall: up to date")

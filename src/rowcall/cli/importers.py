@@ -17,7 +17,7 @@ _SHARED = frozenset(part.name for part in fields(Field))
 
 
 def importers(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One importer, with its fields.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One importer, with its fields.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the importers with their tables, or tell all about one: fields, rules, key, what happens on a match."""

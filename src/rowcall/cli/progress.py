@@ -49,7 +49,7 @@ def job_progress(*, quiet: bool) -> Generator[Tell]:
 def _job_bar() -> Generator[Tell]:
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(),
+        BarColumn(complete_style="cyan", finished_style="cyan"),  # green would say that no row failed
         TaskProgressColumn(),
         TextColumn("{task.fields[rows]:,} rows"),
         TextColumn("{task.fields[rate]:,.0f} rows/s", style="dim"),

@@ -152,7 +152,7 @@ def _process(run: Run, control: Connection[Any], job: Job) -> Job:
     if job.state is State.PROCESSING and run.importer.atomic:
         return _all_or_nothing(run, control, work)
     itself = refers_to_itself(work)
-    if itself and work.dry:
+    if work.dry and (itself or run.importer.atomic):  # a plan that fails only when applied would be made for ever
         plan_together(control, work, Hopes(shortest_route(control, work)))
     while pending_batches(control, job.id):
         _work_off(run, control, work)

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 import psycopg
-from psycopg import Connection
+from psycopg import Connection, Copy
 from psycopg.abc import Buffer
 from psycopg.sql import SQL
 
@@ -43,7 +43,7 @@ def export_rows(connection: Connection[Any], selection: Selection, *, typed: boo
     try:
         with connection.transaction():
             connection.execute(_SETTINGS)
-            with closing(_read_ahead(connection, _blocks(connection, selection))) as blocks:
+            with closing(_blocks(connection, selection)) as blocks:
                 for block in blocks:
                     frame = _texts(block, selection)
                     yield _typed(frame, selection) if typed else frame
@@ -52,28 +52,17 @@ def export_rows(connection: Connection[Any], selection: Selection, *, typed: boo
 
 
 def _blocks(connection: Connection[Any], selection: Selection) -> Generator[bytes]:
-    """The lines of COPY, whole ones, a few megabytes at a time."""
-    lines: list[Buffer] = []
-    size = 0
-    # one statement, so one snapshot
-    with connection.cursor().copy(SQL("COPY ({}) TO STDOUT (ENCODING 'UTF8')").format(selection.statement)) as copy:
-        for part in copy:
-            lines.append(part)
-            size += len(part)
-            if size >= _BLOCK and part[-1] == ord("\n"):  # within a text it would be escaped
-                yield b"".join(lines)
-                lines, size = [], 0
-    yield b"".join(lines)
-
-
-def _read_ahead(connection: Connection[Any], blocks: Generator[bytes]) -> Generator[bytes]:
-    """The blocks, with the next one being read while the last is worked on."""
-    with closing(blocks), ThreadPoolExecutor(1, "export") as reader:
-        ahead = reader.submit(next, blocks, None)
+    """The lines of COPY in blocks, at least one, with the next being read while the last is worked on."""
+    statement = SQL("COPY ({}) TO STDOUT (ENCODING 'UTF8')").format(selection.statement)  # one, so one snapshot
+    with connection.cursor().copy(statement) as copy, ThreadPoolExecutor(1, "export") as reader:
+        wait([reader.submit(int)])  # an interrupt while the thread starts would lose sight of it, and of its work
         try:
-            while (block := _result(ahead)) is not None:
-                ahead = reader.submit(next, blocks, None)
+            block = _result(reader.submit(_read_block, copy))
+            while True:
+                ahead = reader.submit(_read_block, copy)
                 yield block
+                if not (block := _result(ahead)):
+                    return
         except psycopg.Error:
             raise
         except BaseException:  # leaving early would wait for a block that the server may take long to make
@@ -82,7 +71,19 @@ def _read_ahead(connection: Connection[Any], blocks: Generator[bytes]) -> Genera
             raise
 
 
-def _result(ahead: "Future[bytes | None]") -> bytes | None:
+def _read_block(copy: Copy) -> bytes:
+    """Some whole lines, a few megabytes; nothing at the end."""
+    lines: list[Buffer] = []
+    size = 0
+    while part := copy.read():
+        lines.append(part)
+        size += len(part)
+        if size >= _BLOCK and part[-1] == ord("\n"):  # within a text it would be escaped
+            break
+    return b"".join(lines)
+
+
+def _result(ahead: "Future[bytes]") -> bytes:
     # In short waits: the signal handler of Polars keeps Ctrl-C from ending an endless one.
     while not wait([ahead], timeout=0.2).done:
         pass

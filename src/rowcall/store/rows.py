@@ -89,7 +89,9 @@ def split(connection: Connection[Any], job_id: UUID, batch: RowBatch) -> None:
     """Make two batches of one that is too much for one statement."""
     middle = (batch.first_row + batch.last_row) // 2
     given = {"id": job_id, "number": batch.number, "middle": middle, "last": batch.last_row}
-    connection.execute(query("split_batch"), given)
+    with connection.transaction():
+        connection.execute(query("lock_batch_numbers"), given)
+        connection.execute(query("split_batch"), given)
 
 
 def finish(connection: Connection[Any], job_id: UUID, batch: RowBatch, counts: dict[Status, int]) -> None:

@@ -21,6 +21,7 @@ from rowcall.store.targets import Check, ForeignKey, Target, UniqueIndex
 STAGE = Identifier("pg_temp", "rowcall_stage")
 _MATCH = Identifier("pg_temp", "rowcall_match")
 _NO_EQUALITY: dict[str, LiteralString] = {"xml": "text", "json": "jsonb", "point": "text", "polygon": "text"}
+_EXACT = frozenset({"uuid", "int2", "int4", "int8", "text", "varchar", "date", "bool"})
 _COPY_LINE = re.compile(r"\bline (\d+)")
 OnMatch = Literal["skip", "fail", "update", "version"]
 
@@ -128,14 +129,18 @@ def _match_statement(layout: Layout, key: tuple[str, ...], earlier: tuple[tuple[
             layout.target.identifier, same, Identifier(layout.version)
         )
         source = SQL("{} s CROSS JOIN LATERAL ({}) t").format(STAGE, latest)
+    # where texts that differ may be equal as keys (1.0 and 1.00), only one row can update a match
+    loose = layout.on_match == "update" and any(layout.target.columns[name].base not in _EXACT for name in key)
     changed = _changed(layout)
     image = SQL("to_jsonb(t) - 'ctid' - 'xmin' - 'tableoid'" if layout.version else "to_jsonb(t)")
     before = SQL("CASE WHEN {} THEN {} END").format(changed, image) if _writes(layout) else SQL("NULL::jsonb")
     return SQL(
-        "INSERT INTO {match} SELECT s.rowcall_number, {key}, t.ctid, t.tableoid, t.xmin, {version}, {changed}, "
-        "{before} FROM {source} WHERE {only}"
+        "INSERT INTO {match} SELECT {once} s.rowcall_number, {key}, t.ctid, t.tableoid, t.xmin, {version}, {changed}, "
+        "{before} FROM {source} WHERE {only} {order}"
     ).format(
         match=_MATCH,
+        once=SQL("DISTINCT ON (t.tableoid, t.ctid)" if loose else ""),
+        order=SQL("ORDER BY t.tableoid, t.ctid, s.rowcall_number DESC" if loose else ""),
         key=_key_of(layout, "t"),
         version=SQL("t.{}").format(Identifier(layout.version)) if layout.version else SQL("NULL"),
         changed=changed if _writes(layout) else SQL("false"),

@@ -55,10 +55,15 @@ UPDATE rowcall.batch SET state = 'done', created = %(created)s, updated = %(upda
     skipped = %(skipped)s, failed = %(failed)s, claimed_by = NULL, lease_until = NULL, updated_at = clock_timestamp()
 WHERE job_id = %(id)s AND number = %(number)s
 
+-- lock_batch_numbers --
+-- Keep others from numbering batches of a job until this transaction ends.
+SELECT FROM rowcall.job WHERE id = %(id)s FOR NO KEY UPDATE
+
 -- split_batch --
--- Make two batches of one: the second half goes to the end of the queue.
+-- Make two batches of one, unless somebody else has: the second half goes to the end of the queue.
 WITH half AS (
-    UPDATE rowcall.batch SET last_row = %(middle)s WHERE job_id = %(id)s AND number = %(number)s AND state = 'pending'
+    UPDATE rowcall.batch SET last_row = %(middle)s
+    WHERE job_id = %(id)s AND number = %(number)s AND state = 'pending' AND last_row = %(last)s
     RETURNING job_id)
 INSERT INTO rowcall.batch (job_id, number, first_row, last_row)
 SELECT job_id, (SELECT max(number) + 1 FROM rowcall.batch WHERE job_id = %(id)s), %(middle)s + 1, %(last)s FROM half
