@@ -82,7 +82,10 @@ def test_row_that_lost_does_not_compete_again(database: Database) -> None:
 
 
 def test_natural_key_competes_only_where_a_row_has_no_other(database: Database) -> None:
-    sql(database, "CREATE TABLE t (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), email text UNIQUE NOT NULL, name text)")
+    sql(
+        database,
+        "CREATE TABLE t (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), email text UNIQUE NOT NULL, name text)",
+    )
     fields = {"id": Uuid(), "email": Email(required=True), "name_": Text()}
     importer = declared("t", key="id", natural_key="email", on_match=Update(), **fields)
     one, other = "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002"

@@ -28,7 +28,9 @@ def import_posts(database: Database, users: list[str], **lookup: Any) -> Result:
 
 
 def test_rows_are_found_by_any_of_the_columns(database: Database) -> None:
-    result = import_posts(database, [ANN, ANN.upper(), ANN.replace("-", ""), "{" + ANN + "}", "ann@x.org", " ANN@x.org ", ""])
+    result = import_posts(
+        database, [ANN, ANN.upper(), ANN.replace("-", ""), "{" + ANN + "}", "ann@x.org", " ANN@x.org ", ""]
+    )
     assert result.told == ["created"] * 7
     assert [str(user) for user in result.values("user_id")] == [ANN] * 6 + ["None"]
 
@@ -42,7 +44,11 @@ def test_texts_that_are_nearly_keys_are_not_found_and_stop_nothing(database: Dat
 
 
 def test_address_as_stored_is_found_and_in_small_letters(database: Database) -> None:
-    assert import_posts(database, ["Bob@X.org", "ANN@X.ORG", "bob@x.org"]).told == ["created", "created", "failed NOT_FOUND"]
+    assert import_posts(database, ["Bob@X.org", "ANN@X.ORG", "bob@x.org"]).told == [
+        "created",
+        "created",
+        "failed NOT_FOUND",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +58,9 @@ def test_address_as_stored_is_found_and_in_small_letters(database: Database) -> 
         ("big", ["9000000000000000001", "7", "9223372036854775808", "99999999999999999999"], "cc ff"),
     ],
 )
-def test_numbers_are_found_up_to_the_ends_of_their_type(database: Database, by: str, texts: list[str], told: str) -> None:
+def test_numbers_are_found_up_to_the_ends_of_their_type(
+    database: Database, by: str, texts: list[str], told: str
+) -> None:
     result = import_posts(database, texts, by=by)
     words = {"c": "created", "f": "failed NOT_FOUND"}
     assert result.told == [words[letter] for letter in told.replace(" ", "")]

@@ -122,7 +122,12 @@ def test_rows_without_id_are_known_by_their_natural_key(database: Database) -> N
 
 @pytest.mark.parametrize(
     "id_",
-    ["uuid DEFAULT gen_random_uuid()", "int GENERATED ALWAYS AS IDENTITY", "bigserial", "text DEFAULT '100%' || random()"],
+    [
+        "uuid DEFAULT gen_random_uuid()",
+        "int GENERATED ALWAYS AS IDENTITY",
+        "bigserial",
+        "text DEFAULT '100%' || random()",
+    ],
 )
 @pytest.mark.parametrize("text", ["name\nA\nB\n", "name\nA\nB\nBAD\n"], ids=["straight", "staged"])
 def test_generated_keys_are_told(database: Database, id_: str, text: str) -> None:

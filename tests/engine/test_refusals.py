@@ -72,7 +72,7 @@ REFUSALS = {
         "CREATE TABLE t (id int PRIMARY KEY, days int4range, EXCLUDE USING gist (days WITH &&));"
         "INSERT INTO t VALUES (9, '[5,7)')",
         {**_ID, "days": Text()},
-        'id;days\n1;[1,3)\n2;[6,9)\n3;[3,5)\n',
+        "id;days\n1;[1,3)\n2;[6,9)\n3;[3,5)\n",
         Code.UNIQUE_VIOLATION,
         "days",
         "[6,9)",

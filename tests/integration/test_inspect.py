@@ -16,7 +16,9 @@ def document(*arguments: str | Path) -> dict[str, object]:
     return json.loads(done.out)
 
 
-@pytest.mark.parametrize("sample", sorted(SAMPLES.iterdir()), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "sample", sorted(path for path in SAMPLES.iterdir() if path.is_file()), ids=lambda path: path.name
+)
 def test_every_sample_is_explained(sample: Path) -> None:
     done = rowcall("inspect", sample)
     assert (done.status, done.err) == (0, "")

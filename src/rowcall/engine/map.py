@@ -233,7 +233,7 @@ def _counted(
 def _date_order(connection: Connection[Any], job: Job, column: ColumnMapping) -> Literal["dmy", "mdy", "ymd"]:
     counted = _counted(connection, job, column, "date_evidence")
     if not counted.first and not counted.second and not counted.open:
-        return job.config.read.date_order or "ymd"
+        return job.config.read.date_order or ("dmy" if counted.example else "ymd")  # 5/5/2024 is one day either way
     if counted.first != counted.second:
         return "dmy" if counted.first > counted.second else "mdy"
     if job.config.read.date_order:

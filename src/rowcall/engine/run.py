@@ -1,5 +1,6 @@
 """Takes a job from its file to its last outcome. Safe to call again at any time, after anything."""
 
+import os
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -76,7 +77,7 @@ def advance(run: Run, control: Connection[Any], job: Job) -> Job:
 
 
 def _scratch(run: Run, job: Job) -> Scratch:
-    return Scratch(run.settings.data_dir / "scratch" / str(job.id))
+    return Scratch(run.settings.data_dir / "scratch" / str(job.id) / str(os.getpid()))
 
 
 def _interrupted(job: Job) -> RowcallError:

@@ -4,6 +4,7 @@ Only a shortcut: what is not here is read from `rowcall.row`, which is the truth
 """
 
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,12 +20,15 @@ class Scratch:
     folder: Path
 
     def clear(self) -> None:
-        """Begin anew: what another process left may not be what became durable."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Begin anew, and take away what processes left that worked on the job before and were killed."""
+        shutil.rmtree(self.folder.parent, ignore_errors=True)
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def remove(self) -> None:
+        """Take away what this process kept."""
         shutil.rmtree(self.folder, ignore_errors=True)
+        with suppress(OSError):  # another process has something there
+            self.folder.parent.rmdir()
 
     def put(self, batch: int, rows: pl.DataFrame) -> None:
         """Keep the rows of a batch that is durable."""

@@ -16,7 +16,8 @@ WHERE job_id = %(id)s AND position = %(position)s
 -- date_evidence --
 -- Numeric dates of a column: those that can only be day first, only month first, and those that leave it open.
 SELECT count(*) FILTER (WHERE one > 12 AND two <= 12) AS first, count(*) FILTER (WHERE two > 12 AND one <= 12) AS second,
-       count(*) FILTER (WHERE one <= 12 AND two <= 12 AND one <> two) AS open, min(text) FILTER (WHERE one <= 12 AND two <= 12 AND one <> two) AS example
+       count(*) FILTER (WHERE one <= 12 AND two <= 12 AND one <> two) AS open,
+       coalesce(min(text) FILTER (WHERE one <= 12 AND two <= 12 AND one <> two), min(text)) AS example
 FROM (
     SELECT cells[%(place)s] AS text, part[1]::int AS one, part[2]::int AS two
     FROM rowcall.row, regexp_match(cells[%(place)s], '^\s*(\d{1,2})[-/.](\d{1,2})[-/.]\d{2}') AS part

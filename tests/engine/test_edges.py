@@ -1,0 +1,106 @@
+"""Files and cells at the edge of what there is."""
+
+import pytest
+
+from rowcall import Integer, Json, List, Text, Update
+from rowcall.model import State
+from rowcall.store.db import Database
+
+from .importing import declared, run_import, sql
+
+CELLS = [
+    "tab\there",
+    "two\nlines",
+    "win\r\nlines",
+    "\\",
+    "\\N",
+    "\\n",
+    "\\.",
+    "\\\\t\\",
+    'a "quoted" word',
+    '"',
+    "'",
+    "{}",
+    "{a,b}",
+    "{NULL}",
+    "NULL",
+    "null",
+    "%s %(x)s {} {0}",
+    "$1; DROP TABLE t; --",
+    "👩‍👩‍👧 ä ß 漢字 \u200f",
+    "\x01\x1f\x7f",
+    ",",
+    "=1+1",
+    "é" * 1_000_000,
+]
+
+
+@pytest.mark.parametrize("bad", [False, True], ids=["straight", "staged"])
+def test_cells_arrive_as_they_are(database: Database, bad: bool) -> None:
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY, cell text CHECK (cell <> 'BAD'), list text[], object jsonb)")
+    importer = declared(
+        "t", key="id", on_match=Update(), id=Integer(), cell=Text(strip=False), list=List(), object=Json()
+    )
+    cells = [*CELLS, "BAD"] if bad else CELLS
+    lines = [f'{number},"{cell.replace(chr(34), 2 * chr(34))}",,' for number, cell in enumerate(cells)]
+    text = "id,cell,list,object\n" + "\n".join(lines) + '\n900,,"a ""x"",{b},\\,NULL","{""k"": [1, ""\\""\\n""]}"\n'
+    result = run_import(database, importer, text)
+    assert set(result.told) - {"failed CHECK_VIOLATION"} == {"created"}
+    assert result.values("cell")[:-1] == CELLS
+    assert result.rows[-1]["list"] == ['a "x"', "{b}", "\\", "NULL"]
+    assert result.rows[-1]["object"] == {"k": [1, '"\n']}
+    assert set(run_import(database, importer, text).told) - {"failed CHECK_VIOLATION"} == {"unchanged"}
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_keys_and_values_of_any_text_are_told_as_they_are(database: Database, dry_run: bool) -> None:
+    sql(database, "CREATE TABLE t (cell text PRIMARY KEY, code int CHECK (code > 0))")
+    importer = declared("t", key="cell", on_match=Update(), cell=Text(strip=False), code=Integer())
+    cells = [cell for cell in CELLS if len(cell) < 100]
+    lines = [f'"{cell.replace(chr(34), 2 * chr(34))}",{place % 2}' for place, cell in enumerate(cells)]
+    result = run_import(database, importer, "cell,code\n" + "\n".join(lines), dry_run=dry_run)
+    for (_, outcome), (place, cell) in zip(sorted(result.outcomes.items()), enumerate(cells), strict=True):
+        assert outcome.key == ([cell] if place % 2 else None)
+        assert outcome.told == ("created" if place % 2 else "failed CHECK_VIOLATION")
+
+
+def test_header_alone_is_a_job_without_rows(database: Database) -> None:
+    sql(database, "CREATE TABLE t (id int)")
+    for dry_run, state in ((True, State.VALIDATED), (False, State.COMPLETED)):
+        result = run_import(database, declared("t", id=Integer()), "id,name\n", dry_run=dry_run)
+        assert (result.job.state, result.job.row_count, result.counts.done) == (state, 0, 0)
+
+
+def test_file_of_bad_records_alone(database: Database) -> None:
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY, name text)")
+    importer = declared("t", key="id", id=Integer(), name_=Text())
+    result = run_import(database, importer, 'id,name\n1,"a"b\n2,"c"d\n3,"e', batch_rows=1)
+    assert result.told == ["failed BROKEN_QUOTE", "failed BROKEN_QUOTE", "failed UNCLOSED_QUOTE"]
+    assert result.job.state is State.COMPLETED_WITH_ERRORS
+
+
+def test_one_column(database: Database) -> None:
+    sql(database, "CREATE TABLE t (id int)")
+    assert run_import(database, declared("t", id=Integer()), "id\n1\nx\n3\n").told == [
+        "created",
+        "failed INVALID_INTEGER",
+        "created",
+    ]
+
+
+def test_three_hundred_columns(database: Database) -> None:
+    names = [f"c{place}" for place in range(300)]
+    with database.connect() as connection:
+        connection.execute(f"CREATE TABLE t ({', '.join(f'{name} text' for name in names)})".encode())
+    text = "\n".join([",".join(names), *(",".join(f"{row}-{name}" for name in names) for row in range(3))])
+    result = run_import(database, declared("t", **{name: Text() for name in names}), text)
+    assert result.told == ["created"] * 3
+    assert result.rows[2]["c299"] == "2-c299"
+
+
+def test_blank_rows_of_every_kind(database: Database) -> None:
+    sql(database, "CREATE TABLE t (id int, name text)")
+    result = run_import(database, declared("t", id=Integer(), name_=Text(blank=["-"])), 'id,name\n,\n" ",-\n\n2,x\n')
+    assert result.told == ["created"] * 3
+    assert result.job.blank_lines == 1
+    assert result.values("id", "name") == [(2, "x"), (None, None), (None, None)]
