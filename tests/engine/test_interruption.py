@@ -26,16 +26,18 @@ SLOW = """
 """
 
 
-def started(database: Database, folder: Path, importer: type[Importer] = IMPORTER, **config: bool) -> Job:
+def started(database: Database, folder: Path, importer: type[Importer] = IMPORTER, *, dry_run: bool = False) -> Job:
     """A job for the file: a new one, or the one that was interrupted."""
     with database.connect() as connection:
         settings = settings_for(database, folder)
         return start_job(
-            connection, settings, importer, BytesIO(FILE), file_name="a.csv", config=JobConfig(**config)
+            connection, settings, importer, BytesIO(FILE), file_name="a.csv", config=JobConfig(dry_run=dry_run)
         )
 
 
-def run_until(database: Database, folder: Path, job: Job, importer: type[Importer], when: Callable[[Progress], bool]) -> None:
+def run_until(
+    database: Database, folder: Path, job: Job, importer: type[Importer], when: Callable[[Progress], bool]
+) -> None:
     """Work on a job until then."""
     run = Run(database, importer, settings_for(database, folder, batch_rows=7))
     run.tell = lambda progress: run.stop.set() if when(progress) else None

@@ -13,7 +13,8 @@ TABLES = """
     CREATE TABLE users (id uuid PRIMARY KEY, email text UNIQUE, name text, code smallint UNIQUE, big bigint);
     INSERT INTO users VALUES
         ('00000000-0000-0000-0000-00000000000a', 'ann@x.org', 'Ann', 31000, 9000000000000000001),
-        ('00000000-0000-0000-0000-00000000000b', 'Bob@X.org', 'Bob', 7, 7), ('00000000-0000-0000-0000-00000000000c', 'c@x.org', 'Bob', 8, 8);
+        ('00000000-0000-0000-0000-00000000000b', 'Bob@X.org', 'Bob', 7, 7),
+        ('00000000-0000-0000-0000-00000000000c', 'c@x.org', 'Bob', 8, 8);
     CREATE TABLE posts (id int PRIMARY KEY, user_id uuid REFERENCES users);
 """
 ANN, BOB = "00000000-0000-0000-0000-00000000000a", "00000000-0000-0000-0000-00000000000b"
@@ -22,7 +23,8 @@ ANN, BOB = "00000000-0000-0000-0000-00000000000a", "00000000-0000-0000-0000-0000
 def import_posts(database: Database, users: list[str], **lookup: Any) -> Result:
     """Posts of these users."""
     sql(database, TABLES)
-    field = Lookup("users", **{"by": ("id", "email"), **lookup})
+    options: dict[str, Any] = {"by": ("id", "email"), **lookup}
+    field = Lookup("users", **options)
     text = "".join(f"{number};{user}\n" for number, user in enumerate(users, 1))
     return run_import(database, declared("posts", id=Integer(), user_id=field), "id;user_id\n" + text)
 

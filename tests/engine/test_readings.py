@@ -123,7 +123,8 @@ def test_json_lines_bring_their_own_numbers_nulls_and_broken_records(database: D
 def test_workbooks_bring_dates_numbers_and_cells_with_errors(database: Database) -> None:
     sql(database, "CREATE TABLE t (id int PRIMARY KEY, day date, amount numeric, code text)")
     out = BytesIO()
-    with xlsxwriter.Workbook(out) as book:
+    workbook: Any = xlsxwriter.Workbook  # its types are partly unknown
+    with workbook(out) as book:
         sheet = book.add_worksheet()
         sheet.write_row(0, 0, ["ID", "Day", "Amount", "Code", "Unused"])
         for row, code in enumerate(["0012", "x", "y"], 1):

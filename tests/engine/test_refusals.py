@@ -243,7 +243,8 @@ REFUSALS = {
     ),
     "no partition": Refusal(
         "CREATE TABLE t (id int PRIMARY KEY, code text) PARTITION BY RANGE (id);"
-        "CREATE TABLE t1 PARTITION OF t FOR VALUES FROM (1) TO (2); CREATE TABLE t3 PARTITION OF t FOR VALUES FROM (3) TO (4)",
+        "CREATE TABLE t1 PARTITION OF t FOR VALUES FROM (1) TO (2);"
+        "CREATE TABLE t3 PARTITION OF t FOR VALUES FROM (3) TO (4)",
         _CODED,
         "id,code\n1,a\n2,b\n3,c\n",
         Code.CHECK_VIOLATION,

@@ -109,8 +109,11 @@ def commit_next(connection: Connection[Any], work: Work, hopes: Hopes) -> RowBat
             split(connection, work.job.id, claimed[0])  # too much for the time a statement is given
             return claimed[0]
         except psycopg.Error as error:
-            if not is_refusal(error) or route is Route.ISOLATED:
+            if not is_refusal(error):
                 raise
+            if route is Route.ISOLATED:  # the guilty are out already: somebody else writes the same rows
+                said = f"{work.importer.target} refuses rows that it took one by one: {error.diag.message_primary}."
+                raise Retryable(Code.DATABASE_BUSY, said) from error
             route, number = Route(route + 1), claimed[0].number
             continue
         hopes.learn(tried, route)
@@ -263,8 +266,17 @@ def _violating(connection: Connection[Any], work: Work, rows: pl.DataFrame) -> d
         found = rows.filter(pl.col("rowcall_number").is_in(fresh))
         for row in found.iter_rows(named=True):
             issues[row["rowcall_number"]] = issue_of_violation(violation, work, row)
-    staging.remove(connection, list(issues))
+    _take_out(connection, work, issues)
     return issues
+
+
+def _take_out(connection: Connection[Any], work: Work, issues: dict[int, Issue]) -> None:
+    """Take refused rows out, unless one is refused only because another import has just created it: that is a match."""
+    if issues and (created := staging.matched_meanwhile(connection, work.layout)):
+        raise Retryable(
+            Code.DATABASE_BUSY, f"{created:,} rows of {work.importer.target} were created by others meanwhile."
+        )
+    staging.remove(connection, list(issues))
 
 
 def _guilty(connection: Connection[Any], work: Work, rows: pl.DataFrame) -> dict[int, Issue]:
@@ -278,7 +290,7 @@ def _guilty(connection: Connection[Any], work: Work, rows: pl.DataFrame) -> dict
             if not work.target.refers_to_itself or len(issues) in (0, len(waiting)):
                 break
             waiting = sorted(issues)  # what they refer to may be there by now
-    staging.remove(connection, list(issues))
+    _take_out(connection, work, issues)
     return issues
 
 

@@ -32,6 +32,7 @@ class Scratch:
 
     def put(self, batch: int, rows: pl.DataFrame) -> None:
         """Keep the rows of a batch that is durable."""
+        self.folder.mkdir(parents=True, exist_ok=True)  # a process that goes on with a job brought nothing in
         rows.write_ipc(self.file(batch), compression="uncompressed")
 
     def get(self, batch: RowBatch, positions: dict[str, int]) -> pl.DataFrame | None:

@@ -115,6 +115,19 @@ def match(connection: Connection[Any], layout: Layout) -> None:
         connection.execute(_match_statement(layout, key, layout.keys[:place]))
 
 
+def matched_meanwhile(connection: Connection[Any], layout: Layout) -> int:
+    """How many staged rows had no match and have one by now: somebody else created it."""
+    if not layout.keys:
+        return 0
+    same = SQL(" AND ").join(SQL("t.{0} = s.{0}").format(Identifier(name)) for name in layout.keys[0])
+    select = SQL(
+        "SELECT count(*) FROM {} s JOIN {} t ON {} "
+        "WHERE NOT EXISTS (SELECT FROM {} m WHERE m.number = s.rowcall_number)"
+    ).format(STAGE, layout.target.identifier, same, _MATCH)
+    row = connection.execute(select).fetchone()
+    return row[0] if row else 0
+
+
 def _match_statement(layout: Layout, key: tuple[str, ...], earlier: tuple[tuple[str, ...], ...]) -> Composed:
     same = SQL(" AND ").join(SQL("t.{0} = s.{0}").format(Identifier(name)) for name in key)
     left = [

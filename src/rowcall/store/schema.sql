@@ -1,0 +1,140 @@
+-- All of Rowcall's tables as they are now, to be read. Databases are made by the migrations; a test keeps the two equal.
+-- The table of the migrations themselves is not here.
+
+CREATE SCHEMA IF NOT EXISTS rowcall;
+
+-- What happened to a row.
+CREATE TYPE rowcall.status AS ENUM ('created', 'updated', 'unchanged', 'skipped', 'failed');
+
+-- Files as they were brought; the same bytes are stored once.
+CREATE TABLE rowcall.file (
+    sha256      text PRIMARY KEY CHECK (sha256 ~ '^[0-9a-f]{64}$'),
+    size        bigint NOT NULL CHECK (size >= 0),
+    location    text NOT NULL,
+    created_at  timestamptz NOT NULL DEFAULT now()
+);
+
+-- The last number that a job of the day was given.
+CREATE TABLE rowcall.job_sequence (
+    day   date PRIMARY KEY,
+    last  integer NOT NULL
+);
+
+-- One file going through one importer.
+CREATE TABLE rowcall.job (
+    id                     uuid PRIMARY KEY,
+    number                 text NOT NULL UNIQUE,
+    importer               text NOT NULL,
+    config                 jsonb NOT NULL,
+    file_sha256            text NOT NULL REFERENCES rowcall.file,
+    file_name              text NOT NULL,
+    account                text NOT NULL,
+    state                  text NOT NULL CHECK (state IN (
+        'UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'VALIDATED', 'INVALID', 'PROCESSING',
+        'COMPLETED', 'COMPLETED_WITH_ERRORS', 'FAILED')),
+    row_count              bigint,
+    header_lines           bigint NOT NULL DEFAULT 0,
+    blank_lines            bigint NOT NULL DEFAULT 0,
+    other_lines            bigint NOT NULL DEFAULT 0,
+    created_at             timestamptz NOT NULL DEFAULT now(),
+    processing_started_at  timestamptz,
+    completed_at           timestamptz,
+    last_error             jsonb
+);
+CREATE INDEX job_created_at ON rowcall.job (created_at DESC, id);
+CREATE INDEX job_unfinished ON rowcall.job (file_sha256, importer)
+    WHERE state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING');
+
+-- The columns of a job's file: the field each goes to, and how its texts are read.
+CREATE TABLE rowcall.column_mapping (
+    job_id        uuid NOT NULL REFERENCES rowcall.job ON DELETE CASCADE,
+    position      integer NOT NULL,
+    header        text NOT NULL,
+    samples       text[] NOT NULL,
+    target_field  text,
+    status        text NOT NULL CHECK (status IN ('AUTO_MATCHED', 'USER_CONFIRMED', 'IGNORED')),
+    reason        text NOT NULL,
+    decimal_mark  text CHECK (decimal_mark IN ('.', ',')),
+    date_order    text CHECK (date_order IN ('dmy', 'mdy', 'ymd')),
+    PRIMARY KEY (job_id, position)
+);
+CREATE UNIQUE INDEX column_mapping_field ON rowcall.column_mapping (job_id, target_field);
+
+-- The rows of a file as they came in; never changed.
+-- Rows and outcomes have no foreign keys: a check per row would cost more than the row. Batches tile them instead.
+CREATE TABLE rowcall.row (
+    job_id    uuid NOT NULL,
+    number    bigint NOT NULL,
+    line      bigint NOT NULL,
+    cells     text[] NOT NULL,
+    problems  jsonb,
+    PRIMARY KEY (job_id, number)
+);
+
+-- Runs of rows that are planned and committed together: the unit of claim, transaction and resume.
+CREATE TABLE rowcall.batch (
+    job_id       uuid NOT NULL REFERENCES rowcall.job ON DELETE CASCADE,
+    number       integer NOT NULL,
+    first_row    bigint NOT NULL,
+    last_row     bigint NOT NULL CHECK (last_row >= first_row),
+    state        text NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'done')),
+    created      integer NOT NULL DEFAULT 0,
+    updated      integer NOT NULL DEFAULT 0,
+    unchanged    integer NOT NULL DEFAULT 0,
+    skipped      integer NOT NULL DEFAULT 0,
+    failed       integer NOT NULL DEFAULT 0,
+    claimed_by   text,
+    lease_until  timestamptz,
+    updated_at   timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (job_id, number),
+    UNIQUE (job_id, first_row),
+    CONSTRAINT batch_balance CHECK (
+        state = 'pending' OR created + updated + unchanged + skipped + failed = last_row - first_row + 1)
+);
+CREATE INDEX batch_pending ON rowcall.batch (job_id, number) WHERE state = 'pending';
+
+-- Rows that lose against another row of their file, decided before any is committed.
+CREATE TABLE rowcall.duplicate (
+    job_id      uuid NOT NULL REFERENCES rowcall.job ON DELETE CASCADE,
+    row_number  bigint NOT NULL,
+    winner      bigint NOT NULL,
+    fields      text[] NOT NULL,
+    refused     boolean NOT NULL,
+    PRIMARY KEY (job_id, row_number)
+);
+
+-- What happened to each row: the target's key, the issues, the target's row as it was before.
+CREATE TABLE rowcall.outcome (
+    job_id      uuid NOT NULL,
+    row_number  bigint NOT NULL,
+    attempt     smallint NOT NULL DEFAULT 1,
+    status      rowcall.status NOT NULL,
+    target_key  text[],
+    issues      jsonb,
+    before      jsonb,
+    result      jsonb,
+    at          timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (job_id, row_number, attempt)
+);
+CREATE INDEX outcome_failed ON rowcall.outcome (job_id, row_number) WHERE status = 'failed';
+
+-- Keys of rows that are taken once for ever, in whatever job they come again.
+CREATE TABLE rowcall.row_key (
+    importer    text NOT NULL,
+    key         text NOT NULL,
+    job_id      uuid NOT NULL,
+    row_number  bigint NOT NULL,
+    PRIMARY KEY (importer, key)
+);
+CREATE INDEX row_key_job ON rowcall.row_key (job_id, row_number);
+
+-- A row with what became of it: its latest outcome, else what its batch waits for.
+CREATE VIEW rowcall.row_status AS
+SELECT r.job_id, r.number, r.line, r.cells, coalesce(o.status::text, 'pending') AS status,
+       o.attempt, o.target_key, o.issues, o.before, o.result, o.at
+FROM rowcall.row r
+LEFT JOIN LATERAL (
+    SELECT * FROM rowcall.outcome o
+    WHERE o.job_id = r.job_id AND o.row_number = r.number
+    ORDER BY o.attempt DESC LIMIT 1
+) o ON true;

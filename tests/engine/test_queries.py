@@ -1,0 +1,68 @@
+"""The statements that run often find what they need by an index."""
+
+from collections.abc import Generator
+from typing import Any
+from uuid import UUID
+
+import pytest
+from psycopg import Connection
+from psycopg.rows import scalar_row
+from psycopg.sql import SQL
+
+from rowcall.store.db import Database
+from rowcall.store.queries import query
+
+FILLED = """
+    INSERT INTO rowcall.file VALUES (repeat('a', 64), 1, '/nowhere');
+    INSERT INTO rowcall.job (id, number, importer, config, file_sha256, file_name, account, state, created_at)
+        SELECT md5(n::text)::uuid, 'BU' || n, 'things', '{}', repeat('a', 64), 'a.csv', 'me',
+               CASE WHEN n % 500 = 0 THEN 'PROCESSING' ELSE 'COMPLETED' END, now() - n * interval '1 minute'
+        FROM generate_series(1, 5000) n;
+    INSERT INTO rowcall.batch (job_id, number, first_row, last_row, state, created)
+        SELECT md5((1 + n % 20)::text)::uuid, n, n * 10, n * 10 + 9,
+               CASE WHEN n > 9900 THEN 'pending' ELSE 'done' END, 10
+        FROM generate_series(1, 10000) n;
+    INSERT INTO rowcall.row (job_id, number, line, cells)
+        SELECT md5((1 + n % 20)::text)::uuid, n, n, ARRAY[n::text] FROM generate_series(1, 20000) n;
+    INSERT INTO rowcall.outcome (job_id, row_number, status)
+        SELECT md5((1 + n % 20)::text)::uuid, n, CASE WHEN n % 100 = 0 THEN 'failed' ELSE 'created' END::rowcall.status
+        FROM generate_series(1, 20000) n;
+    INSERT INTO rowcall.duplicate
+        SELECT md5((1 + n % 20)::text)::uuid, n, 1, '{}', false FROM generate_series(1, 10000) n;
+    ANALYZE rowcall.job, rowcall.batch, rowcall.row, rowcall.outcome, rowcall.duplicate;
+"""
+JOB = UUID("c4ca4238-a0b9-2382-0dcc-509a6f75849b")  # md5 of 1
+HOT: dict[str, tuple[dict[str, Any], str]] = {
+    "claim_batch": ({}, "batch_pending"),
+    "claim_this_batch": ({"number": 9940}, "batch_p"),
+    "pending_batches": ({}, "batch_pending"),
+    "batch_duplicates": ({"first": 5000, "last": 5100}, "duplicate_pkey"),
+    "batch_counts": ({"first": 5000, "last": 5100}, "outcome_pkey"),
+    "list_jobs": ({"state": None, "importer": None, "most": 50}, "job_created_at"),
+    "find_interrupted": ({"sha256": "a" * 64, "importer": "things", "config": "{}"}, "job_unfinished"),
+    "results": ({"after": 5000, "status": None, "code": None, "field": None, "most": 100}, "row_pkey"),
+    "results_failed": ({"after": 0, "code": None, "field": None, "most": 100}, "outcome_failed"),
+}
+
+
+@pytest.fixture
+def filled(database: Database) -> Generator[Connection[Any]]:
+    """A connection to a database with some history."""
+    with database.connect() as connection:
+        connection.execute(FILLED)
+        yield connection
+
+
+def test_hot_queries_use_their_index(filled: Connection[Any]) -> None:
+    cursor = filled.cursor(row_factory=scalar_row)
+    for name, (given, index) in HOT.items():
+        plan = "\n".join(cursor.execute(SQL("EXPLAIN ") + SQL(query(name)), {"id": JOB, **given}))
+        assert f"using {index}" in plan or f"on {index}" in plan, f"{name}:\n{plan}"
+        assert "Seq Scan" not in plan or name == "find_interrupted", f"{name}:\n{plan}"
+
+
+def test_rows_are_read_by_number(filled: Connection[Any]) -> None:
+    select = "EXPLAIN SELECT cells[1] FROM rowcall.row WHERE job_id = %s AND number BETWEEN 500 AND 700 ORDER BY number"
+    plan = "\n".join(filled.cursor(row_factory=scalar_row).execute(select, [JOB]))
+    assert "row_pkey" in plan
+    assert "Seq Scan" not in plan
