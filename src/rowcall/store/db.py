@@ -17,6 +17,7 @@ from rowcall.model import Code
 from rowcall.store.migrate import migrate
 
 _OLDEST = 15
+_HAS_TRANSACTION_TIMEOUT = 17_00_00
 
 # Our side of the wire: a server that vanished is noticed in seconds. The address given may say otherwise.
 _CLIENT: dict[str, Any] = {
@@ -40,6 +41,8 @@ _SESSION = """
            set_config('tcp_user_timeout', '5s', false),
            set_config('idle_in_transaction_session_timeout', %s, false)
 """
+_NO_ENDLESS_BATCH = "SELECT set_config('transaction_timeout', '15min', false)"  # from PostgreSQL 17 on
+_BATCHES = ("worker", "ingest")
 
 # PostgreSQL tells why it turned a client away only in words. These won't change by waiting.
 _TURNED_AWAY = ("authentication failed", "no password supplied", "does not exist", "pg_hba.conf", "permission denied")
@@ -75,6 +78,8 @@ class Database:
         try:
             _require_version(connection)
             connection.execute(_SESSION, [f"{int(idle_timeout * 1000)}ms"])
+            if role in _BATCHES and connection.info.server_version >= _HAS_TRANSACTION_TIMEOUT:
+                connection.execute(_NO_ENDLESS_BATCH)
         except psycopg.Error as error:
             connection.close()
             raise translated(error) from error
