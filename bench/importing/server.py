@@ -4,7 +4,6 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
@@ -15,9 +14,10 @@ from importing.files import Files
 from importing.raw_copy import copy_in
 from measuring.files import DATA
 from rowcall.config import settings_from
+from rowcall.importer.registry import load_registry
 from rowcall.store.db import open_database
+from rowcall.store.packs import migrate_pack
 
-_USERS = Path(__file__).with_name("users.sql")
 _TRIAL = "bench_trial"
 
 
@@ -53,8 +53,9 @@ class Server:
         else:
             self._make(start, "template1")
             settings = settings_from({"ROWCALL_DATABASE_URL": self.address(start)})
-            with open_database(settings), psycopg.connect(self.address(start)) as connection:
-                connection.execute(_USERS.read_bytes())
+            with open_database(settings) as database, database.connect() as connection:
+                for pack in load_registry().packs:
+                    migrate_pack(connection, pack)
 
     def begin(self, start: Start) -> str:
         """A fresh copy of that database, all of it on disk; its address."""
