@@ -77,13 +77,13 @@ def test_session_that_outlives_its_importer_does_no_harm(
 
 def test_importer_killed_while_it_plans_has_written_nothing(new_trial: NewTrial, expected: Expected) -> None:
     trial = new_trial()
-    with gate_at(trial, _BEFORE["K11 starting"]) as gate, trial.connect() as holder:
+    with gate_at(trial, _BEFORE["K11 starting"]) as gate, trial.connect() as holder, trial.connect() as watcher:
         importing = trial.start()
         gate.wait()
         with holder.transaction():
             holder.execute("LOCK TABLE rowcall.duplicate")
             gate.open()
-            wait_for(lambda: waiting(holder, "relation"))
+            wait_for(lambda: waiting(watcher, "relation"))  # a transaction sees one state of other sessions only
             importing.kill()
             trial.wait_until_noticed()
         assert violations(trial) == {}

@@ -5,7 +5,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -100,19 +100,16 @@ class Trial:
 
     def start(self, *, url: str | None = None, job: Job | None = None, **settings: str | int) -> Importing:
         """A process that works on the job."""
-        given = {
-            "DATABASE_URL": url or self.url,
-            "DATA_DIR": self.data,
-            "WORKERS": self.workers,
-            "BATCH_ROWS_MIN": self.batch_rows,
-            "BATCH_ROWS_MAX": self.batch_rows,
-            **settings,
-        }
+        command = [sys.executable, "-m", "tests.faults.importing", str((job or self.job).id)]
+        return self.spawn(command, DATABASE_URL=url or self.url, **settings)
+
+    def spawn(self, command: Sequence[str | Path], **settings: str | int) -> Importing:
+        """A command in the trial's environment; it is killed at the latest when the test ends."""
         errors = self.data / f"errors-{len(self.importings)}"
         with errors.open("wb") as stderr:
             process = subprocess.Popen(
-                [sys.executable, "-m", "tests.faults.importing", str((job or self.job).id)],
-                env={**os.environ, **{f"ROWCALL_{name}": str(value) for name, value in given.items()}},
+                command,
+                env={**os.environ, **self.environment(**settings)},
                 cwd=_ROOT,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -121,6 +118,18 @@ class Trial:
         importing = Importing(process, errors)
         self.importings.append(importing)
         return importing
+
+    def environment(self, **settings: str | int) -> dict[str, str]:
+        """The settings of importers, as they find them."""
+        given = {
+            "DATABASE_URL": self.url,
+            "DATA_DIR": self.data,
+            "WORKERS": self.workers,
+            "BATCH_ROWS_MIN": self.batch_rows,
+            "BATCH_ROWS_MAX": self.batch_rows,
+            **settings,
+        }
+        return {f"ROWCALL_{name}": str(value) for name, value in given.items()}
 
     def run_to_the_end(self) -> str:
         """Work on the job until it is done; its state."""

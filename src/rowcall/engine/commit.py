@@ -237,7 +237,7 @@ def _staged(connection: Connection[Any], work: Work, good: pl.DataFrame, route: 
     for number, error in staging.load(connection, rows):
         note(number, error)
     staging.match(connection, work.layout)
-    staging.fill(connection, work.layout)
+    staging.fill(connection, work.layout, {series.name for series in rows if not series.null_count()})
     taken = staging.take_keys(connection, work.importer.name, work.job.id) if work.importer.once else []
     if route >= Route.CHECKED:
         refused |= _violating(connection, work, rows)

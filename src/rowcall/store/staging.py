@@ -4,7 +4,7 @@ All SQL with the names of an application's tables and columns is made here, quot
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal, LiteralString
 from uuid import UUID
@@ -76,11 +76,11 @@ def prepare(connection: Connection[Any], layout: Layout) -> None:
     connection.execute(SQL("DROP TABLE IF EXISTS {}, {}").format(STAGE, _MATCH))
     connection.execute(
         SQL("CREATE TEMPORARY TABLE rowcall_stage ({}) ON COMMIT DELETE ROWS").format(
-            SQL(", ").join([SQL("rowcall_number bigint PRIMARY KEY"), *key, *typed])
+            SQL(", ").join([SQL("rowcall_number bigint"), *key, *typed])
         )
     )
     connection.execute(
-        "CREATE TEMPORARY TABLE rowcall_match (number bigint PRIMARY KEY, key text[], tid tid, part oid, stamp xid, "
+        "CREATE TEMPORARY TABLE rowcall_match (number bigint, key text[], tid tid, part oid, stamp xid, "
         "version bigint, changed boolean, before jsonb) ON COMMIT DELETE ROWS"
     )
 
@@ -121,9 +121,11 @@ def matched_meanwhile(connection: Connection[Any], layout: Layout) -> int:
         return 0
     same = SQL(" AND ").join(SQL("t.{0} = s.{0}").format(Identifier(name)) for name in layout.keys[0])
     select = SQL(
-        "SELECT count(*) FROM {} s JOIN {} t ON {} "
-        "WHERE NOT EXISTS (SELECT FROM {} m WHERE m.number = s.rowcall_number)"
-    ).format(STAGE, layout.target.identifier, same, _MATCH)
+        "SELECT count(*) FROM {stage} s JOIN {target} t ON {same} "
+        "WHERE NOT EXISTS (SELECT FROM {match} m WHERE m.number = s.rowcall_number) "
+        # what another staged row matched was there before
+        "AND NOT EXISTS (SELECT FROM {match} m WHERE m.tid = t.ctid AND m.part = t.tableoid)"
+    ).format(stage=STAGE, target=layout.target.identifier, same=same, match=_MATCH)
     row = connection.execute(select).fetchone()
     return row[0] if row else 0
 
@@ -193,14 +195,17 @@ def _key_of(layout: Layout, alias: Literal["s", "t"]) -> Composable:
     return SQL("ARRAY[{}]::text[]").format(SQL(", ").join(parts)) if parts else SQL("NULL::text[]")
 
 
-def fill(connection: Connection[Any], layout: Layout) -> None:
-    """Give rows that will be created what the target gives by default, where it must have a value and none came."""
+def fill(connection: Connection[Any], layout: Layout, full: Set[str]) -> None:
+    """Give rows that will be created what the target gives by default, where it must have a value and none came.
+
+    The columns of `full` have a value in every row.
+    """
     new = SQL("NOT EXISTS (SELECT FROM {} m WHERE m.number = s.rowcall_number{})").format(
         _MATCH, SQL(" AND NOT m.changed") if layout.version else SQL("")
     )
     for name in layout.staged:
         column = layout.target.columns[name]
-        if column.default is not None and column.not_null and name != layout.version:
+        if name not in full and column.default is not None and column.not_null and name != layout.version:
             connection.execute(
                 SQL("UPDATE {} s SET {} = {} WHERE s.{} IS NULL AND {}").format(
                     STAGE,
@@ -213,8 +218,8 @@ def fill(connection: Connection[Any], layout: Layout) -> None:
     if layout.version:
         connection.execute(
             SQL(
-                "UPDATE {stage} s SET {version} = 1 + "
-                "coalesce((SELECT m.version FROM {match} m WHERE m.number = s.rowcall_number), 0)"
+                "UPDATE {stage} s SET {version} = 1 + coalesce(m.version, 0) FROM {stage} x "
+                "LEFT JOIN {match} m ON m.number = x.rowcall_number WHERE x.rowcall_number = s.rowcall_number"
             ).format(stage=STAGE, match=_MATCH, version=Identifier(layout.version))
         )
 
