@@ -4,9 +4,13 @@ Run `make docs` after changing a command; a test fails when the pages are stale.
 """
 
 import os
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
 from typer.testing import CliRunner
 
 from rowcall.cli import app
@@ -43,7 +47,23 @@ def picture() -> str:
     return console.export_svg(title="rowcall inspect samples/kunden.csv", unique_id="inspect")
 
 
+def import_picture() -> str:
+    """What `rowcall import` shows of a messy file, as SVG. It has the time in it, so no test asks whether it is fresh."""
+    program = Path(sys.executable).parent / "rowcall"
+    command = ["import", "samples/content/users_messy.csv", "--into", "users"]
+    with tempfile.TemporaryDirectory() as data:
+        settings = {"ROWCALL_DATA_DIR": data, "FORCE_COLOR": "1", "COLUMNS": "118", "TERM": "xterm-256color"}
+        done = subprocess.run(
+            [program, *command], stdout=subprocess.PIPE, check=False, cwd=DOCS.parent, env={**os.environ, **settings}
+        )
+    with Path(os.devnull).open("w") as nowhere:
+        console = Console(record=True, width=118, file=nowhere, highlight=False, force_terminal=True)
+        console.print(Text.from_ansi(done.stdout.decode()))
+    return console.export_svg(title=f"rowcall {' '.join(command)}", unique_id="import")
+
+
 if __name__ == "__main__":
     page = DOCS / "reference.md"
     page.write_text(reference(page.read_text()))
     (DOCS / "inspect.svg").write_text(picture())
+    (DOCS / "import.svg").write_text(import_picture())

@@ -37,8 +37,9 @@ CATALOG = """
 
 
 def _catalog(connection: psycopg.Connection[Any]) -> dict[tuple[str, str], str]:
-    connection.execute("DROP TABLE IF EXISTS rowcall.migration")
-    return {(kind, name): definition for kind, name, definition in connection.execute(CATALOG.encode())}
+    with connection.transaction(force_rollback=True):
+        connection.execute("DROP TABLE IF EXISTS rowcall.migration")
+        return {(kind, name): definition for kind, name, definition in connection.execute(CATALOG.encode())}
 
 
 def test_schema_file_and_migrations_build_the_same_database(database: Database, shared_server: Server) -> None:

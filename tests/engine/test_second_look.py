@@ -5,7 +5,8 @@ import pytest
 from rowcall import Integer, Lookup, Text, Update
 from rowcall.model import State
 from rowcall.store.db import Database
-from tests.engine.importing import declared, run_import
+
+from .importing import declared, run_import
 
 PEOPLE = """
 CREATE TABLE people (id int PRIMARY KEY, name text NOT NULL UNIQUE, boss_id int REFERENCES people)

@@ -1,5 +1,6 @@
 """Importers are found through rowcall.toml, and a broken one says where it is broken."""
 
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,20 @@ class {name}(Importer):
 """
 
 
+def nothing_installed(group: str) -> list[EntryPoint]:
+    return []
+
+
+def content_installed(group: str) -> list[EntryPoint]:
+    return [EntryPoint("content", "rowcall.packs.content", group)]
+
+
 @pytest.fixture
 def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ROWCALL_CONFIG", raising=False)
     monkeypatch.setattr("sys.path", list(__import__("sys").path))
+    monkeypatch.setattr("rowcall.importer.registry.entry_points", nothing_installed)
     return tmp_path
 
 
@@ -61,6 +71,18 @@ def test_an_unknown_importer_is_told_what_was_meant_and_what_there_is(app: Path)
         load_registry().importer("user")
     assert raised.value.code == "UNKNOWN_IMPORTER"
     assert "Did you mean 'users'? Known importers: orders, users." in str(raised.value)
+
+
+def test_an_importer_of_the_application_comes_before_that_of_an_installed_pack(
+    app: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rowcall.importer.registry.entry_points", content_installed)
+    write(app, mine=IMPORTER.format(name="Users"))
+    registry = load_registry()
+    assert registry.importer("users") is registry.all()[0]
+    assert registry.importer("content.users").target == "users"
+    assert registry.names()[0] == "users"
+    assert "content.users" in registry.names()
 
 
 def test_equal_names_are_told_apart_by_their_packs(app: Path) -> None:

@@ -13,7 +13,7 @@ import sys
 import tomllib
 import traceback
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -40,6 +40,8 @@ class Pack:
     """What can be exported."""
     migrations: Path | None = None
     """The folder with the SQL that makes its tables."""
+    installed: bool = False
+    """Found through an entry point; what the application itself declares comes before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,27 +56,34 @@ class Registry:
 
     def names(self) -> tuple[str, ...]:
         """What each importer is asked for by: its name, with the pack's before it where several have the same."""
-        plain = [importer.name for importer in self.all()]
         return tuple(
-            importer.name if plain.count(importer.name) == 1 else f"{pack.name}.{importer.name}"
+            importer.name
+            if len(self._named(importer.name)) == 1 and self._named(importer.name)[0][1] is importer
+            else full
             for pack in self.packs
-            for importer in pack.importers
+            for full, importer in ((f"{pack.name}.{importer.name}", importer) for importer in pack.importers)
         )
 
     def importer(self, name: str) -> type[Importer]:
         """The importer of this name: `users`, or `content.users` with its pack."""
-        found = [
-            (f"{pack.name}.{importer.name}", importer)
-            for pack in self.packs
-            for importer in pack.importers
-            if name in (importer.name, f"{pack.name}.{importer.name}")
-        ]
+        found = self._named(name)
         if not found:
             raise _unknown(name, self.names())
         if len(found) > 1:
             told = f"Several importers are called {name!r}."
             raise Final(Code.UNKNOWN_IMPORTER, told, hint=f"Say which: {', '.join(full for full, _ in found)}.")
         return found[0][1]
+
+    def _named(self, name: str) -> list[tuple[str, type[Importer]]]:
+        """The importers of this name with their full names: the application's own, else those of installed packs."""
+        found = [
+            (pack.installed, f"{pack.name}.{importer.name}", importer)
+            for pack in self.packs
+            for importer in pack.importers
+            if name in (importer.name, f"{pack.name}.{importer.name}")
+        ]
+        own = [(full, importer) for installed, full, importer in found if not installed]
+        return own or [(full, importer) for _, full, importer in found]
 
     def pack_of(self, importer: type[Importer]) -> Pack:
         """The pack that an importer belongs to."""
@@ -92,8 +101,10 @@ def load_registry(config: Path | None = None) -> Registry:
     """Load the importers that are declared for this application."""
     config = config or _find_config()
     modules = [_load(source, config.parent) for source in _sources(config)] if config else []
-    modules += [_load_entry(point.value) for point in sorted(entry_points(group=_GROUP), key=lambda point: point.name)]
-    return Registry(tuple(_pack(module) for module in dict.fromkeys(modules)))
+    points = sorted(entry_points(group=_GROUP), key=lambda point: point.name)
+    installed = [module for point in points if (module := _load_entry(point.value)) not in modules]
+    own = (_pack(module) for module in dict.fromkeys(modules))
+    return Registry((*own, *(replace(_pack(module), installed=True) for module in installed)))
 
 
 def _find_config() -> Path | None:

@@ -15,6 +15,7 @@ from psycopg import Connection
 from psycopg.sql import SQL, Composable, Composed, Identifier
 from psycopg.sql import Literal as Value
 
+from rowcall.model import Code
 from rowcall.store.copying import copy_in
 from rowcall.store.targets import Check, ForeignKey, Target, UniqueIndex
 
@@ -393,8 +394,8 @@ def add_outcomes(connection: Connection[Any], layout: Layout, job_id: UUID) -> N
             value = SQL("coalesce({}, {})").format(first, value)
         issues = SQL(
             "CASE WHEN m.number IS NOT NULL THEN jsonb_build_array(jsonb_build_object("
-            "'code', 'ALREADY_EXISTS', 'field', {field}, 'value', {value}, 'message', {message})) END"
-        ).format(field=Value(", ".join(key)), value=value, message=Value(said[1]))
+            "'code', {code}, 'field', {field}, 'value', {value}, 'message', {message})) END"
+        ).format(code=Value(Code.ALREADY_EXISTS.value), field=Value(", ".join(key)), value=value, message=Value(said[1]))
     connection.execute(
         SQL(
             "INSERT INTO rowcall.outcome (job_id, row_number, status, target_key, issues, before) "
