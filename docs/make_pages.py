@@ -48,7 +48,7 @@ def picture() -> str:
 
 
 def import_picture() -> str:
-    """What `rowcall import` shows of a messy file, as SVG. It has the time in it, so no test asks whether it is fresh."""
+    """What `rowcall import` shows of a messy file, as SVG. It has the time in it, so no test asks if it is fresh."""
     program = Path(sys.executable).parent / "rowcall"
     command = ["import", "samples/content/users_messy.csv", "--into", "users"]
     with tempfile.TemporaryDirectory() as data:

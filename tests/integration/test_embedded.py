@@ -221,3 +221,12 @@ def test_a_plain_user_starts_it_and_root_may_join(used_once: Path) -> None:
             assert _line(root) == started
     assert not _runs(folder)
     shutil.rmtree(folder)
+
+
+def test_a_data_directory_closed_to_others_will_do() -> None:
+    closed = Path(tempfile.mkdtemp(prefix="rowcall-test-", dir="/tmp"))
+    try:
+        with open_database(Settings(data_dir=closed / "deep" / "er")) as database, database.connect() as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+    finally:
+        shutil.rmtree(closed)

@@ -55,6 +55,8 @@ class EmbeddedServer:
         self.log = self.folder / "server.log"
         data_dir.mkdir(parents=True, exist_ok=True)
         self._owner = _own(self.folder, server_account() if os.geteuid() == 0 else None)
+        if os.geteuid() == 0:
+            _let_through(data_dir)
         self.socket_dir = _socket_dir(self.folder)
 
     @property
@@ -248,6 +250,24 @@ def _own(folder: Path, account: Owner | None) -> Owner:
     if not stat.S_ISDIR(found.st_mode) or found.st_mode & 0o077 or os.geteuid() not in (0, found.st_uid):
         raise _not_ours(folder)
     return Owner(_account_name(found.st_uid), found.st_uid, found.st_gid)
+
+
+def _let_through(data_dir: Path) -> None:
+    """Let the server's account pass through the folders above its own, as root's own are often closed to all others.
+
+    Passing through is all it gets, not reading. Root's home stays as it is.
+    """
+    for folder in (data_dir, *data_dir.parents):
+        mode = folder.stat().st_mode
+        if mode & 0o001:
+            continue
+        if folder == Path(pwd.getpwuid(0).pw_dir):
+            raise Final(
+                Code.EMBEDDED_FAILED,
+                f"PostgreSQL does not run as root, and nobody else gets through {folder} to {data_dir}.",
+                hint="Set ROWCALL_DATA_DIR to a place outside root's home, such as /var/lib/rowcall.",
+            )
+        folder.chmod(stat.S_IMODE(mode) | 0o001)
 
 
 def _not_ours(folder: Path) -> Final:

@@ -395,7 +395,9 @@ def add_outcomes(connection: Connection[Any], layout: Layout, job_id: UUID) -> N
         issues = SQL(
             "CASE WHEN m.number IS NOT NULL THEN jsonb_build_array(jsonb_build_object("
             "'code', {code}, 'field', {field}, 'value', {value}, 'message', {message})) END"
-        ).format(code=Value(Code.ALREADY_EXISTS.value), field=Value(", ".join(key)), value=value, message=Value(said[1]))
+        ).format(
+            code=Value(Code.ALREADY_EXISTS.value), field=Value(", ".join(key)), value=value, message=Value(said[1])
+        )
     connection.execute(
         SQL(
             "INSERT INTO rowcall.outcome (job_id, row_number, status, target_key, issues, before) "
