@@ -9,13 +9,9 @@ import psycopg
 import pytest
 from psycopg.sql import SQL, Identifier
 
-from rowcall.config import Settings
-from rowcall.engine.run import Run, run_job
-from rowcall.store.db import Database
-
 from ..database import Server, installed
 from .invariants import Account, account_of
-from .parcels import IMPORTERS, KNOWN, TABLES, parcels
+from .parcels import KNOWN, TABLES, parcels
 from .trial import Trial, new_job
 
 ROWS = 2_000
@@ -73,7 +69,7 @@ def expected(fault_server: Server, tmp_path_factory: pytest.TempPathFactory) -> 
         if (importer, rows) not in known:
             name = f"fault_{next(_numbers)}"
             trial = make_trial(fault_server, name, tmp_path_factory.mktemp(name), importer, rows)
-            run_here(trial, workers=1, batch_rows=rows)
+            trial.run_to_the_end(workers=1, batch_rows=rows)
             known[importer, rows] = account_of(trial)
             drop(fault_server, trial)
         return known[importer, rows]
@@ -89,18 +85,6 @@ def make_trial(server: Server, name: str, data: Path, importer: str, rows: int, 
         connection.execute(TABLES)
         connection.execute(KNOWN, {"rows": rows})
     return Trial(server, url, data, new_job(url, data, importer, content or parcels(rows)))
-
-
-def run_here(trial: Trial, *, workers: int, batch_rows: int) -> None:
-    """Work on the trial's job in this process."""
-    settings = Settings(
-        database_url=trial.url,
-        data_dir=trial.data,
-        workers=workers,
-        batch_rows_min=batch_rows,
-        batch_rows_max=batch_rows,
-    )
-    run_job(Run(Database(trial.url), IMPORTERS[trial.job.importer], settings), trial.job)
 
 
 def drop(server: Server, trial: Trial) -> None:

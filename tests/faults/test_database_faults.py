@@ -28,10 +28,10 @@ def check(trial: Trial, expected: Account) -> None:
 
 @pytest.mark.parametrize("remainder", [0, 1])
 def test_lost_answers_to_commits_are_found_out(new_trial: NewTrial, expected: Expected, remainder: int) -> None:
-    trial = new_trial("parcel_updates")
+    trial = new_trial("parcel_updates", batch_rows=400)
     with proxy_before(trial, loses=lambda commit: commit % 2 == remainder) as (proxy, url):
         assert trial.start(url=url).state() == "COMPLETED_WITH_ERRORS"
-    assert proxy.lost >= 10
+    assert proxy.lost >= 6
     check(trial, expected("parcel_updates"))
 
 

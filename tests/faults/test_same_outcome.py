@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from .conftest import NewTrial, run_here
+from .conftest import NewTrial
 from .gate import gate_at
 from .invariants import Account, account_of, differences, violations_at_the_end
 from .parcels import faultless_parcels
@@ -21,7 +21,7 @@ def test_outcomes_do_not_depend_on_workers_and_batches(
 ) -> None:
     rows = _ROWS if batch_rows > 10 else _ROWS // 10
     trial = new_trial(importer, rows=rows)
-    run_here(trial, workers=workers, batch_rows=batch_rows)
+    trial.run_to_the_end(workers=workers, batch_rows=batch_rows)
     assert violations_at_the_end(trial) == {}
     assert differences(account_of(trial), expected(importer, rows=rows)) == []
 

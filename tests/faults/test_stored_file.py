@@ -8,7 +8,7 @@ import pytest
 from rowcall.errors import Final
 from rowcall.model import Code
 
-from .conftest import NewTrial, run_here
+from .conftest import NewTrial
 
 
 def _missing(file: Path) -> None:
@@ -30,7 +30,7 @@ def test_damaged_file_is_refused_whole(new_trial: NewTrial, damage: Callable[[Pa
     trial = new_trial()
     damage(Path(trial.job.file_location))
     with pytest.raises(Final) as refused:
-        run_here(trial, workers=2, batch_rows=200)
+        trial.run_to_the_end()
     assert refused.value.code == Code.FILE_CORRUPT
     assert trial.state() == "FAILED"
     assert trial.sql("SELECT last_error ->> 'code' FROM rowcall.job") == [Code.FILE_CORRUPT]

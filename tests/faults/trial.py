@@ -16,6 +16,7 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from rowcall.config import Settings
+from rowcall.engine.run import Run, run_job
 from rowcall.engine.start import start_job
 from rowcall.store import jobs
 from rowcall.store.db import Database
@@ -131,9 +132,17 @@ class Trial:
         }
         return {f"ROWCALL_{name}": str(value) for name, value in given.items()}
 
-    def run_to_the_end(self) -> str:
-        """Work on the job until it is done; its state."""
-        return self.start().state()
+    def run_to_the_end(self, *, workers: int | None = None, batch_rows: int | None = None) -> str:
+        """Work on the job in this process, which nobody kills; the state it ends in."""
+        size = batch_rows or self.batch_rows
+        settings = Settings(
+            database_url=self.url,
+            data_dir=self.data,
+            workers=workers or self.workers,
+            batch_rows_min=size,
+            batch_rows_max=size,
+        )
+        return run_job(Run(Database(self.url), IMPORTERS[self.job.importer], settings), self.job).state
 
     def add_job(self, content: bytes) -> Job:
         """Another job of the same importer."""
