@@ -15,7 +15,7 @@ from .invariants import Account, account_of, differences, violations, violations
 from .seed import seed
 from .trial import Importing, Trial, sessions, wait_for
 
-_KILLS = 12
+_KILLS = 11
 """For each importer: over thirty in all."""
 
 

@@ -26,8 +26,15 @@ def test_outcomes_do_not_depend_on_workers_and_batches(
     assert differences(account_of(trial), expected(importer, rows=rows)) == []
 
 
-@pytest.mark.parametrize("importer", ["parcels", "parcel_updates", "parcels_once"])
-@pytest.mark.parametrize("batch_rows", [(50, 1_000), (1_000, 50)])
+@pytest.mark.parametrize(
+    ("importer", "batch_rows"),
+    [
+        ("parcels", (50, 1_000)),
+        ("parcels", (1_000, 50)),
+        ("parcel_updates", (1_000, 50)),
+        ("parcels_once", (50, 1_000)),
+    ],
+)
 def test_two_imports_of_the_same_rows_at_the_same_time_create_each_once(
     new_trial: NewTrial, importer: str, batch_rows: tuple[int, int]
 ) -> None:

@@ -216,9 +216,17 @@ def _worker(run: Run, work: Work, hopes: Hopes, halt: threading.Event) -> None:
         except (psycopg.Error, Retryable) as error:
             failures += 1
             trouble = translated(error) if isinstance(error, psycopg.Error) else error
-            if failures >= _MOST_FAILURES or not _may_pass(trouble):
+            if not _may_pass(trouble):
                 raise trouble from error
+            if failures >= _MOST_FAILURES:
+                raise _given_up(work.job, trouble) from error
             halt.wait(min(2.0, 0.02 * 2**failures))
+
+
+def _given_up(job: Job, trouble: RowcallError) -> Final:
+    """It was tried often enough: whoever called us need not try again, a person may."""
+    message = f"Given up after {_MOST_FAILURES} attempts: {trouble.message}"
+    return Final(trouble.code, message, hint=f"When that is mended, go on with: rowcall resume {job.number}")
 
 
 def _next_batch(run: Run, connection: Connection[Any], work: Work, hopes: Hopes) -> Callable[[], bool]:
@@ -277,16 +285,17 @@ def run_job(run: Run, job: Job) -> Job:
 
 
 def _through_restarts(run: Run, job: Job) -> Job:
-    failures = 0
+    failures, seen = 0, None
     while True:
-        seen = job.state
         try:
             with held(run.database, job) as control:
                 job = jobs.get_job(control, str(job.id))
+                progress = job.state, jobs.counts_of(control, job)
+                failures, seen = (failures if progress == seen else 0), progress
                 return _advanced(run, control, job)
         except (psycopg.Error, Retryable) as error:
             trouble = translated(error) if isinstance(error, psycopg.Error) else error
-            failures = 1 if job.state is not seen else failures + 1
+            failures += 1
             if run.stop.is_set() or failures >= _MOST_FAILURES or not _may_pass(trouble):
                 raise trouble from error
             run.stop.wait(min(2.0, 0.02 * 2**failures))
