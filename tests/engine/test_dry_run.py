@@ -56,3 +56,12 @@ def test_preview_stops_before_anything_is_written(database: Database) -> None:
     sql(database, "CREATE TABLE v (id int PRIMARY KEY)")
     result = run_import(database, declared("v", flow=Flow(preview=True), id=Integer()), "id\n1\n")
     assert (result.job.state, result.told, result.rows) == (State.VALIDATED, ["created"], [])
+
+
+def test_dry_run_sees_rows_of_other_batches_collide(database: Database) -> None:
+    sql(database, "CREATE TABLE v (id int PRIMARY KEY, code text); CREATE UNIQUE INDEX ON v (lower(code))")
+    importer = declared("v", key="id", on_match=Update(), id=Integer(), code=Text())
+    plan, done = (
+        run_import(database, importer, "id,code\n1,b\n2,B\n", dry_run=dry, batch_rows=1) for dry in (True, False)
+    )
+    assert plan.told == done.told == ["created", "failed UNIQUE_VIOLATION"]

@@ -153,7 +153,8 @@ def _process(run: Run, control: Connection[Any], job: Job) -> Job:
     if job.state is State.PROCESSING and run.importer.atomic:
         return _all_or_nothing(run, control, work)
     itself = refers_to_itself(work)
-    if work.dry and (itself or run.importer.atomic):  # a plan that fails only when applied would be made for ever
+    # where batches can collide, each has to see the earlier ones: else a plan fails when it is applied
+    if work.dry and (itself or run.importer.atomic or work.target.hidden_unique):
         plan_together(control, work, Hopes(shortest_route(control, work)))
     while pending_batches(control, job.id):
         _work_off(run, control, work)

@@ -73,6 +73,8 @@ class Target:
     unique: tuple[UniqueIndex, ...]
     foreign: tuple[ForeignKey, ...]
     checks: tuple[Check, ...]
+    hidden_unique: bool = False
+    """Rows can collide in an index on expressions, with a condition, or of an exclusion constraint."""
 
     @property
     def identifier(self) -> Identifier:
@@ -110,6 +112,9 @@ def _described(connection: Connection[Any], oid: int) -> Target:
         unique=tuple(connection.cursor(row_factory=class_row(UniqueIndex)).execute(query("target_unique"), of)),
         foreign=tuple(connection.cursor(row_factory=class_row(ForeignKey)).execute(query("target_foreign"), of)),
         checks=tuple(connection.cursor(row_factory=class_row(Check)).execute(query("target_checks"), of)),
+        hidden_unique=bool(
+            connection.cursor(row_factory=scalar_row).execute(query("target_hidden_unique"), of).fetchone()
+        ),
     )
 
 

@@ -42,6 +42,11 @@ FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 WHERE i.indrelid = %(oid)s AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
 ORDER BY i.indisprimary DESC, c.relname
 
+-- target_hidden_unique --
+-- Whether rows can collide in an index that can't be told from their columns: on expressions, conditional, exclusion.
+SELECT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = %(oid)s
+    AND (i.indisexclusion OR (i.indisunique AND (i.indpred IS NOT NULL OR i.indexprs IS NOT NULL))))
+
 -- target_foreign --
 -- The foreign keys of a table.
 SELECT k.conname AS name,
