@@ -9,16 +9,15 @@ from rich.console import Console
 from rich.markup import escape as literal
 
 from rowcall.cli.failures import failure_of
-from rowcall.cli.migrate import reach_database
 from rowcall.cli.options import AsJson
 from rowcall.cli.screen import document, screen, visible
 from rowcall.config import Settings, settings_from
 from rowcall.engine import surroundings
 from rowcall.engine.doctor import Finding, Verdict, verify_job
 from rowcall.importer.registry import Registry, load_registry
-from rowcall.store.db import open_database
+from rowcall.store.db import open_database, reach_database
 from rowcall.store.jobs import get_job
-from rowcall.store.packs import pending_of_rowcall
+from rowcall.store.migrate import pending as pending_of_rowcall
 
 _COLOURS = {
     Verdict.OK: "green",

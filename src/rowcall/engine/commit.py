@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-import msgspec
 import polars as pl
 import psycopg
 from psycopg import Connection
@@ -27,8 +26,9 @@ from rowcall.errors import Retryable
 from rowcall.importer import Choice, Integer, Lookup, Text, Uuid
 from rowcall.model import Code, Issue, Status
 from rowcall.store import staging
-from rowcall.store.copying import cells_text, copy_in, copy_out, json_text, text_columns
+from rowcall.store.copying import cells_text, copy_in, copy_out, json_text, jsonb_text, text_columns
 from rowcall.store.rows import RowBatch, claim, count_outcomes, finish, outcomes_select, split
+from rowcall.store.violations import violations
 
 _OUTCOME = Identifier("rowcall", "outcome")
 _WRITTEN_ALIKE = {
@@ -261,7 +261,7 @@ def _write(connection: Connection[Any], work: Work) -> None:
 def _violating(connection: Connection[Any], work: Work, rows: pl.DataFrame) -> dict[int, Issue]:
     """The rows that a constraint would refuse, taken out."""
     issues: dict[int, Issue] = {}
-    for violation in staging.violations(connection, work.layout):
+    for violation in violations(connection, work.layout):
         fresh = [number for number in violation.numbers if number not in issues]
         found = rows.filter(pl.col("rowcall_number").is_in(fresh))
         for row in found.iter_rows(named=True):
@@ -322,7 +322,7 @@ def _try_halves(
 
 def _failed(refused: dict[int, Issue]) -> list[dict[str, Any]]:
     return [
-        {"row_number": number, "status": Status.FAILED.value, "issues": _json(issue)}
+        {"row_number": number, "status": Status.FAILED.value, "issues": jsonb_text([issue])}
         for number, issue in refused.items()
     ]
 
@@ -331,12 +331,8 @@ def _skipped(taken: tuple[int, str, int]) -> dict[str, Any]:
     number, job, row = taken
     message = f"Row {row:,} of job {job} was imported with the same key."
     issue = Issue(Code.ALREADY_IMPORTED, message, metadata={"job": job, "row": row})
-    return {"row_number": number, "status": Status.SKIPPED.value, "issues": _json(issue)}
+    return {"row_number": number, "status": Status.SKIPPED.value, "issues": jsonb_text([issue])}
 
 
 def _settled(outcomes: list[dict[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame(outcomes, schema=OUTCOMES)
-
-
-def _json(issue: Issue) -> str:
-    return msgspec.json.encode([issue]).decode()

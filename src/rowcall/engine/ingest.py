@@ -9,7 +9,6 @@ from pathlib import Path
 from queue import Queue
 from typing import Any
 
-import msgspec
 import polars as pl
 from psycopg import Connection
 from psycopg.errors import UniqueViolation
@@ -21,7 +20,7 @@ from rowcall.errors import Retryable
 from rowcall.formats import Batch, Reading, open_rows
 from rowcall.model import Code
 from rowcall.store import files
-from rowcall.store.copying import cells_text
+from rowcall.store.copying import cells_text, jsonb_text
 from rowcall.store.db import Database
 from rowcall.store.jobs import Job, set_ingested
 from rowcall.store.mappings import columns_of
@@ -148,7 +147,7 @@ def _with_issues(good: pl.DataFrame, batch: Batch) -> pl.DataFrame:
             "position": issue.column,
         }
         problems.setdefault(issue.number, []).append(cell)
-    texts = {number: _json({"cells": cells}) for number, cells in problems.items()}
+    texts = {number: jsonb_text({"cells": cells}) for number, cells in problems.items()}
     found = pl.DataFrame({"number": list(texts), "found": list(texts.values())}, schema_overrides={"number": pl.Int64})
     joined = good.join(found, on="number", how="left", maintain_order="left")
     return joined.with_columns(pl.col("found").alias("problems")).drop("found")
@@ -160,7 +159,7 @@ def _bad(batch: Batch) -> pl.DataFrame:
             "number": bad.number,
             "line": bad.line,
             "cells": _cells(bad.cells),
-            "problems": _json({"record": {"code": bad.code, "message": bad.message, "raw": _text(bad.raw)}}),
+            "problems": jsonb_text({"record": {"code": bad.code, "message": bad.message, "raw": _text(bad.raw)}}),
         }
         for bad in batch.bad
     ]
@@ -178,10 +177,6 @@ def _cells(cells: tuple[str, ...]) -> str:
 
 def _text(raw: bytes) -> str:
     return raw[:_RAW_KEPT].decode("utf-8", "replace")
-
-
-def _json(value: object) -> str:
-    return msgspec.json.encode(value).decode().replace("\\u0000", "\\ufffd")
 
 
 def _storable(text: str) -> str:

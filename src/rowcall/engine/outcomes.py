@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import msgspec
 import polars as pl
 
 from rowcall.errors import Final
 from rowcall.importer import Importer, RowOutcome
 from rowcall.model import Code
-from rowcall.store.copying import cells_text
+from rowcall.store.copying import cells_text, jsonb_text
 
 SCHEMA = {
     "row_number": pl.Int64,
@@ -54,4 +53,4 @@ def _array(key: tuple[str, ...] | None) -> str | None:
 
 
 def _json(value: object) -> str | None:
-    return None if value is None else msgspec.json.encode(value).decode().replace("\\u0000", "\\ufffd")
+    return None if value is None else jsonb_text(value)

@@ -9,7 +9,7 @@ import psycopg
 
 from rowcall.engine.work import Work
 from rowcall.model import Code, Issue
-from rowcall.store.staging import Violation
+from rowcall.store.violations import Violation
 
 _CODES = {
     "23505": Code.UNIQUE_VIOLATION,

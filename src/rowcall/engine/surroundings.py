@@ -16,7 +16,8 @@ from rowcall.errors import RowcallError
 from rowcall.formats.reading import GIB
 from rowcall.importer import Importer
 from rowcall.importer.registry import Registry
-from rowcall.store.packs import pending_of_pack, pending_of_rowcall
+from rowcall.store.migrate import pending as pending_of_rowcall
+from rowcall.store.packs import pending_of_pack
 from rowcall.store.queries import query
 
 _EXAMPLES = 5

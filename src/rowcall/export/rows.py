@@ -15,11 +15,10 @@ from rowcall.errors import FileRefused
 from rowcall.export.selection import ExportColumn, Selection
 from rowcall.formats.reading import MIB
 from rowcall.model import Code
+from rowcall.store.copying import copied_frame
 from rowcall.store.db import translated
 
 _BLOCK = 2 * MIB
-_BOM = b"\xef\xbb\xbf"
-_UNESCAPES = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r", "\\b": "\b", "\\f": "\f", "\\v": "\v"}
 
 # Values are written the same way everywhere, and a reader of our output may pause for as long as it likes.
 _SETTINGS = """
@@ -92,23 +91,7 @@ def _result(ahead: "Future[bytes]") -> bytes:
 
 def _texts(block: bytes, selection: Selection) -> pl.DataFrame:
     schema = {column.name: pl.String() for column in selection.columns}
-    if not block:
-        return pl.DataFrame(schema=schema)
-    frame = pl.read_csv(
-        _BOM + block,  # one is taken off, and it must not be that of the first cell
-        has_header=False,
-        separator="\t",
-        quote_char=None,
-        null_values="\\N",
-        empty_string_is_null=False,
-        schema=schema,
-    )
-    escaped = frame.select(pl.all().str.contains("\\", literal=True).any()).row(0)
-    frame = frame.with_columns(
-        pl.col(name).str.replace_many(list(_UNESCAPES), list(_UNESCAPES.values()))
-        for name, found in zip(frame.columns, escaped, strict=True)
-        if found
-    )
+    frame = copied_frame(block, schema)
     return frame.with_columns(_iso(column) for column in selection.columns if column.kind.native == "datetime")
 
 

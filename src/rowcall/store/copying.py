@@ -1,9 +1,11 @@
 """Frames to and from PostgreSQL by COPY, as text. No cell passes through a Python object."""
 
+from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -67,6 +69,11 @@ def array_text(lists: pl.Expr) -> pl.Expr:
     return pl.concat_str(pl.lit("{"), inside, pl.lit("}")).alias(lists.meta.output_name())
 
 
+def jsonb_text(value: object) -> str:
+    """JSON that a jsonb column takes: PostgreSQL holds no NUL."""
+    return msgspec.json.encode(value).decode().replace("\\u0000", "\\ufffd")
+
+
 def json_text(lists: pl.Expr) -> pl.Expr:
     """Lists of texts as JSON arrays."""
     wrapped = pl.struct(lists.alias("list")).struct.json_encode()  # {"list":[…]}
@@ -97,10 +104,15 @@ def copy_out(connection: Connection[Any], select: Composed, schema: Sequence[tup
     """The result of a query as a frame with these columns; String columns are unescaped, others parsed by Polars."""
     with connection.cursor().copy(SQL("COPY ({}) TO STDOUT").format(select)) as copy:
         text = b"".join(bytes(part) for part in copy)
+    return copied_frame(text, dict(schema))
+
+
+def copied_frame(text: bytes, schema: Mapping[str, Any]) -> pl.DataFrame:
+    """The lines that COPY gives as a frame."""
     if not text:
         return pl.DataFrame(schema=dict(schema))
     frame = pl.read_csv(
-        text,
+        BOM_UTF8 + text,  # one is taken off, and it must not be that of the first cell
         has_header=False,
         separator="\t",
         quote_char=None,
@@ -108,10 +120,13 @@ def copy_out(connection: Connection[Any], select: Composed, schema: Sequence[tup
         empty_string_is_null=False,
         schema=dict(schema),
     )
-    if b"\\" not in text:
-        return frame
-    texts = [name for name, dtype in schema if dtype == pl.String]
-    return frame.with_columns(pl.col(texts).str.replace_many(list(_UNESCAPES), list(_UNESCAPES.values())))
+    texts = [name for name, dtype in schema.items() if dtype == pl.String]
+    escaped = frame.select(pl.col(texts).str.contains("\\", literal=True).any()).row(0) if texts else ()
+    return frame.with_columns(
+        pl.col(name).str.replace_many(list(_UNESCAPES), list(_UNESCAPES.values()))
+        for name, found in zip(texts, escaped, strict=True)
+        if found
+    )
 
 
 def read_columns(

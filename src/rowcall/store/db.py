@@ -105,13 +105,20 @@ class Database:
 @contextmanager
 def open_database(settings: Settings) -> Generator[Database]:
     """The database of the settings, its tables up to date; with no address given, the embedded server."""
+    with reach_database(settings) as database:
+        yield _migrated(database)
+
+
+@contextmanager
+def reach_database(settings: Settings) -> Generator[Database]:
+    """The database of the settings as it is, its tables perhaps not up to date."""
     if settings.database_url:
-        yield _migrated(Database(settings.database_url, settings.patience))
+        yield Database(settings.database_url, settings.patience)
         return
     from rowcall.store.embedded import embedded_server  # needs flock and a wheel that a given address does without
 
     with embedded_server(settings.data_dir) as server:
-        yield _migrated(Database(server.url, settings.patience, server.ensure_running))
+        yield Database(server.url, settings.patience, server.ensure_running)
 
 
 def is_retryable(error: psycopg.Error) -> bool:

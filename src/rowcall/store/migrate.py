@@ -25,10 +25,15 @@ def migrate(connection: Connection[Any], folder: Path = MIGRATIONS, *, table: st
 
     Nothing to do costs one query. Several processes may migrate at the same time: they take turns.
     """
-    names = {path.stem for path in folder.glob("*.sql") if not path.name.endswith(".rollback.sql")}
-    if names <= _done(connection, table):
+    if not pending(connection, folder, table=table):
         return []
     return list(iter(lambda: _apply_next(connection, folder, table), None))
+
+
+def pending(connection: Connection[Any], folder: Path = MIGRATIONS, *, table: str = "migration") -> list[str]:
+    """The migrations of a folder that the database lacks."""
+    names = {path.stem for path in folder.glob("*.sql") if not path.name.endswith(".rollback.sql")}
+    return sorted(names - _done(connection, table))
 
 
 def _done(connection: Connection[Any], table: str) -> set[str]:

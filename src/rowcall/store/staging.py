@@ -17,10 +17,10 @@ from psycopg.sql import Literal as Value
 
 from rowcall.model import Code
 from rowcall.store.copying import copy_in
-from rowcall.store.targets import Check, ForeignKey, Target, UniqueIndex
+from rowcall.store.targets import Target
 
 STAGE = Identifier("pg_temp", "rowcall_stage")
-_MATCH = Identifier("pg_temp", "rowcall_match")
+MATCH = Identifier("pg_temp", "rowcall_match")
 _NO_EQUALITY: dict[str, LiteralString] = {"xml": "text", "json": "jsonb", "point": "text", "polygon": "text"}
 _EXACT = frozenset({"uuid", "int2", "int4", "int8", "text", "varchar", "date", "bool"})
 _COPY_LINE = re.compile(r"\bline (\d+)")
@@ -56,17 +56,6 @@ class Layout:
         return tuple(name for name in self.columns if name in self.given and name not in fixed)
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """Rows that a constraint of the target would refuse."""
-
-    numbers: list[int]
-    kind: Literal["unique", "foreign", "check"]
-    constraint: str
-    columns: list[str]
-    table: str = ""
-
-
 def prepare(connection: Connection[Any], layout: Layout) -> None:
     """Make the temporary tables of this session. Outside a transaction, so that they outlive one that is undone."""
     typed = [
@@ -74,7 +63,7 @@ def prepare(connection: Connection[Any], layout: Layout) -> None:
         for name in layout.staged
     ]
     key = [SQL("rowcall_key text")] if layout.keyed else []
-    connection.execute(SQL("DROP TABLE IF EXISTS {}, {}").format(STAGE, _MATCH))
+    connection.execute(SQL("DROP TABLE IF EXISTS {}, {}").format(STAGE, MATCH))
     connection.execute(
         SQL("CREATE TEMPORARY TABLE rowcall_stage ({}) ON COMMIT DELETE ROWS").format(
             SQL(", ").join([SQL("rowcall_number bigint"), *key, *typed])
@@ -92,7 +81,7 @@ def load(connection: Connection[Any], rows: pl.DataFrame) -> list[tuple[int, psy
     COPY names the line where it stopped: what stands before goes in again, what stands behind is tried next.
     """
     connection.execute(SQL("DELETE FROM {}").format(STAGE))  # batches that share a transaction share the table
-    connection.execute(SQL("DELETE FROM {}").format(_MATCH))
+    connection.execute(SQL("DELETE FROM {}").format(MATCH))
     refused: list[tuple[int, psycopg.Error]] = []
     waiting = [rows]
     while waiting:
@@ -126,7 +115,7 @@ def matched_meanwhile(connection: Connection[Any], layout: Layout) -> int:
         "WHERE NOT EXISTS (SELECT FROM {match} m WHERE m.number = s.rowcall_number) "
         # what another staged row matched was there before
         "AND NOT EXISTS (SELECT FROM {match} m WHERE m.tid = t.ctid AND m.part = t.tableoid)"
-    ).format(stage=STAGE, target=layout.target.identifier, same=same, match=_MATCH)
+    ).format(stage=STAGE, target=layout.target.identifier, same=same, match=MATCH)
     row = connection.execute(select).fetchone()
     return row[0] if row else 0
 
@@ -138,7 +127,7 @@ def _match_statement(layout: Layout, key: tuple[str, ...], earlier: tuple[tuple[
         for columns in earlier
     ]
     if earlier:  # a row of the target is matched once
-        left.append(SQL("NOT EXISTS (SELECT FROM {} m WHERE m.tid = t.ctid AND m.part = t.tableoid)").format(_MATCH))
+        left.append(SQL("NOT EXISTS (SELECT FROM {} m WHERE m.tid = t.ctid AND m.part = t.tableoid)").format(MATCH))
     source = SQL("{} s JOIN {} t ON {}").format(STAGE, layout.target.identifier, same)
     if layout.version:
         latest = SQL("SELECT t.*, t.ctid, t.xmin, t.tableoid FROM {} t WHERE {} ORDER BY t.{} DESC LIMIT 1").format(
@@ -154,7 +143,7 @@ def _match_statement(layout: Layout, key: tuple[str, ...], earlier: tuple[tuple[
         "INSERT INTO {match} SELECT {once} s.rowcall_number, {key}, t.ctid, t.tableoid, t.xmin, {version}, {changed}, "
         "{before} FROM {source} WHERE {only} {order}"
     ).format(
-        match=_MATCH,
+        match=MATCH,
         once=SQL("DISTINCT ON (t.tableoid, t.ctid)" if loose else ""),
         order=SQL("ORDER BY t.tableoid, t.ctid, s.rowcall_number DESC" if loose else ""),
         key=_key_of(layout, "t"),
@@ -202,7 +191,7 @@ def fill(connection: Connection[Any], layout: Layout, full: Set[str]) -> None:
     The columns of `full` have a value in every row.
     """
     new = SQL("NOT EXISTS (SELECT FROM {} m WHERE m.number = s.rowcall_number{})").format(
-        _MATCH, SQL(" AND NOT m.changed") if layout.version else SQL("")
+        MATCH, SQL(" AND NOT m.changed") if layout.version else SQL("")
     )
     for name in layout.staged:
         column = layout.target.columns[name]
@@ -221,7 +210,7 @@ def fill(connection: Connection[Any], layout: Layout, full: Set[str]) -> None:
             SQL(
                 "UPDATE {stage} s SET {version} = 1 + coalesce(m.version, 0) FROM {stage} x "
                 "LEFT JOIN {match} m ON m.number = x.rowcall_number WHERE x.rowcall_number = s.rowcall_number"
-            ).format(stage=STAGE, match=_MATCH, version=Identifier(layout.version))
+            ).format(stage=STAGE, match=MATCH, version=Identifier(layout.version))
         )
 
 
@@ -233,7 +222,7 @@ def take_keys(connection: Connection[Any], importer: str, job_id: UUID) -> list[
             "SELECT %s, s.rowcall_key, %s, s.rowcall_number FROM {} s "
             "WHERE NOT EXISTS (SELECT FROM {} m WHERE m.number = s.rowcall_number) "
             "ORDER BY s.rowcall_key ON CONFLICT DO NOTHING"
-        ).format(STAGE, _MATCH),
+        ).format(STAGE, MATCH),
         [importer, job_id],
     )
     taken = connection.execute(
@@ -274,13 +263,13 @@ def write(connection: Connection[Any], layout: Layout, numbers: Sequence[int] | 
             "INSERT INTO {target} ({written}) OVERRIDING SYSTEM VALUE SELECT {written} FROM {stage} s "
             "WHERE NOT EXISTS (SELECT FROM {match} m WHERE m.number = s.rowcall_number AND NOT {new}){only} "
             "ORDER BY s.rowcall_number"
-        ).format(target=layout.target.identifier, written=written, stage=STAGE, match=_MATCH, new=new, only=only)
+        ).format(target=layout.target.identifier, written=written, stage=STAGE, match=MATCH, new=new, only=only)
     )
     if layout.on_match != "update" or not layout.compared:
         return 0
     expected = connection.execute(
         SQL("SELECT count(*) FROM {} m JOIN {} s ON s.rowcall_number = m.number WHERE m.changed{}").format(
-            _MATCH, STAGE, only
+            MATCH, STAGE, only
         )
     ).fetchone()
     if not expected or not expected[0]:
@@ -292,7 +281,7 @@ def write(connection: Connection[Any], layout: Layout, numbers: Sequence[int] | 
         SQL(
             "UPDATE {target} t SET {set} FROM {match} m JOIN {stage} s ON s.rowcall_number = m.number "
             "WHERE m.changed AND t.ctid = m.tid AND t.tableoid = m.part AND t.xmin = m.stamp{only}"
-        ).format(target=layout.target.identifier, set=assignments, match=_MATCH, stage=STAGE, only=only)
+        ).format(target=layout.target.identifier, set=assignments, match=MATCH, stage=STAGE, only=only)
     )
     return expected[0] - updated.rowcount
 
@@ -301,80 +290,6 @@ def staged_numbers(connection: Connection[Any]) -> list[int]:
     """The rows that are in the temporary table, in order."""
     rows = connection.execute(SQL("SELECT rowcall_number FROM {} ORDER BY 1").format(STAGE))
     return [number for (number,) in rows]
-
-
-def violations(connection: Connection[Any], layout: Layout) -> list[Violation]:
-    """What the target's constraints would refuse, found set-wise."""
-    found = [
-        *(
-            _foreign(connection, layout, key)
-            for key in layout.target.foreign
-            if set(key.columns) <= set(layout.columns)
-        ),
-        *(
-            _unique(connection, layout, index)
-            for index in layout.target.unique
-            if set(index.columns) <= set(layout.staged)
-        ),
-        *(
-            _check(connection, layout, check)
-            for check in layout.target.checks
-            if check.columns and set(check.columns) <= set(layout.staged)
-        ),
-    ]
-    return [violation for violation in found if violation.numbers]
-
-
-def _numbers(connection: Connection[Any], select: Composed) -> list[int]:
-    return [number for (number,) in connection.execute(select)]
-
-
-def _written(layout: Layout, columns: list[str]) -> Composed:
-    """Whether a staged row will be written with its values of these columns: as a new row, or over its match."""
-    known = {*layout.compared, *(layout.keys[0] if layout.keys else ())}
-    changed = layout.version or set(columns) <= known
-    return SQL("NOT EXISTS (SELECT FROM {} m WHERE m.number = s.rowcall_number{})").format(
-        _MATCH, SQL(" AND NOT m.changed" if changed else "")
-    )
-
-
-def _foreign(connection: Connection[Any], layout: Layout, key: ForeignKey) -> Violation:
-    table = Identifier(key.table_schema, key.table_name)
-    pairs = zip(key.table_columns, key.columns, strict=True)
-    same = SQL(" AND ").join(SQL("r.{} = s.{}").format(Identifier(one), Identifier(other)) for one, other in pairs)
-    there = SQL(" AND ").join(SQL("s.{} IS NOT NULL").format(Identifier(name)) for name in key.columns)
-    select = SQL("SELECT s.rowcall_number FROM {} s WHERE {} AND NOT EXISTS (SELECT FROM {} r WHERE {}) AND {}").format(
-        STAGE, there, table, same, _written(layout, key.columns)
-    )
-    own = (key.table_schema, key.table_name) == (layout.target.schema, layout.target.name)
-    # a row may refer to one that comes with it: PostgreSQL judges that when both are there
-    numbers = [] if own else _numbers(connection, select)
-    return Violation(numbers, "foreign", key.name, key.columns, key.table_name)
-
-
-def _unique(connection: Connection[Any], layout: Layout, index: UniqueIndex) -> Violation:
-    same = SQL(" AND ").join(SQL("t.{0} = s.{0}").format(Identifier(name)) for name in index.columns)
-    select = SQL(
-        "SELECT s.rowcall_number FROM {stage} s JOIN {target} t ON {same} "
-        "LEFT JOIN {match} m ON m.number = s.rowcall_number "
-        "WHERE {written} AND (m.number IS NULL OR (m.tid, m.part) <> (t.ctid, t.tableoid))"
-    ).format(
-        stage=STAGE,
-        target=layout.target.identifier,
-        same=same,
-        match=_MATCH,
-        written=_written(layout, index.columns),
-    )
-    return Violation(_numbers(connection, select), "unique", index.name, index.columns)
-
-
-def _check(connection: Connection[Any], layout: Layout, check: Check) -> Violation:
-    select = SQL("SELECT s.rowcall_number FROM {} s WHERE NOT ({}) AND {}").format(
-        STAGE,
-        SQL(check.expression),  # pyright: ignore[reportArgumentType] (the catalog's own expression)
-        _written(layout, check.columns),
-    )
-    return Violation(_numbers(connection, select), "check", check.name, check.columns)
 
 
 def add_outcomes(connection: Connection[Any], layout: Layout, job_id: UUID) -> None:
@@ -412,7 +327,7 @@ def add_outcomes(connection: Connection[Any], layout: Layout, job_id: UUID) -> N
             ),
             issues=issues,
             stage=STAGE,
-            match=_MATCH,
+            match=MATCH,
         )
     )
 

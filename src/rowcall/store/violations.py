@@ -1,0 +1,95 @@
+"""What the constraints of a target would refuse of the staged rows, asked of each constraint set-wise."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from psycopg import Connection
+from psycopg.sql import SQL, Composed, Identifier
+
+from rowcall.store.staging import MATCH, STAGE, Layout
+from rowcall.store.targets import Check, ForeignKey, UniqueIndex
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Rows that a constraint of the target would refuse."""
+
+    numbers: list[int]
+    kind: Literal["unique", "foreign", "check"]
+    constraint: str
+    columns: list[str]
+    table: str = ""
+
+
+def violations(connection: Connection[Any], layout: Layout) -> list[Violation]:
+    """What the target's constraints would refuse, found set-wise."""
+    found = [
+        *(
+            _foreign(connection, layout, key)
+            for key in layout.target.foreign
+            if set(key.columns) <= set(layout.columns)
+        ),
+        *(
+            _unique(connection, layout, index)
+            for index in layout.target.unique
+            if set(index.columns) <= set(layout.staged)
+        ),
+        *(
+            _check(connection, layout, check)
+            for check in layout.target.checks
+            if check.columns and set(check.columns) <= set(layout.staged)
+        ),
+    ]
+    return [violation for violation in found if violation.numbers]
+
+
+def _numbers(connection: Connection[Any], select: Composed) -> list[int]:
+    return [number for (number,) in connection.execute(select)]
+
+
+def _written(layout: Layout, columns: list[str]) -> Composed:
+    """Whether a staged row will be written with its values of these columns: as a new row, or over its match."""
+    known = {*layout.compared, *(layout.keys[0] if layout.keys else ())}
+    changed = layout.version or set(columns) <= known
+    return SQL("NOT EXISTS (SELECT FROM {} m WHERE m.number = s.rowcall_number{})").format(
+        MATCH, SQL(" AND NOT m.changed" if changed else "")
+    )
+
+
+def _foreign(connection: Connection[Any], layout: Layout, key: ForeignKey) -> Violation:
+    table = Identifier(key.table_schema, key.table_name)
+    pairs = zip(key.table_columns, key.columns, strict=True)
+    same = SQL(" AND ").join(SQL("r.{} = s.{}").format(Identifier(one), Identifier(other)) for one, other in pairs)
+    there = SQL(" AND ").join(SQL("s.{} IS NOT NULL").format(Identifier(name)) for name in key.columns)
+    select = SQL("SELECT s.rowcall_number FROM {} s WHERE {} AND NOT EXISTS (SELECT FROM {} r WHERE {}) AND {}").format(
+        STAGE, there, table, same, _written(layout, key.columns)
+    )
+    own = (key.table_schema, key.table_name) == (layout.target.schema, layout.target.name)
+    # a row may refer to one that comes with it: PostgreSQL judges that when both are there
+    numbers = [] if own else _numbers(connection, select)
+    return Violation(numbers, "foreign", key.name, key.columns, key.table_name)
+
+
+def _unique(connection: Connection[Any], layout: Layout, index: UniqueIndex) -> Violation:
+    same = SQL(" AND ").join(SQL("t.{0} = s.{0}").format(Identifier(name)) for name in index.columns)
+    select = SQL(
+        "SELECT s.rowcall_number FROM {stage} s JOIN {target} t ON {same} "
+        "LEFT JOIN {match} m ON m.number = s.rowcall_number "
+        "WHERE {written} AND (m.number IS NULL OR (m.tid, m.part) <> (t.ctid, t.tableoid))"
+    ).format(
+        stage=STAGE,
+        target=layout.target.identifier,
+        same=same,
+        match=MATCH,
+        written=_written(layout, index.columns),
+    )
+    return Violation(_numbers(connection, select), "unique", index.name, index.columns)
+
+
+def _check(connection: Connection[Any], layout: Layout, check: Check) -> Violation:
+    select = SQL("SELECT s.rowcall_number FROM {} s WHERE NOT ({}) AND {}").format(
+        STAGE,
+        SQL(check.expression),  # pyright: ignore[reportArgumentType] (the catalog's own expression)
+        _written(layout, check.columns),
+    )
+    return Violation(_numbers(connection, select), "check", check.name, check.columns)
