@@ -63,7 +63,7 @@ def test_rows_that_exist_fail_the_whole_file_where_they_may_not(database: Databa
 
 @pytest.mark.parametrize("batch_rows", [1, 1_000])
 def test_rows_that_only_the_database_knows_to_collide_make_it_invalid(database: Database, batch_rows: int) -> None:
-    sql(database, "CREATE TABLE u (id int PRIMARY KEY, code text); CREATE UNIQUE INDEX ON u (lower(code))")
+    sql(database, "CREATE TABLE u (id int PRIMARY KEY, code text); ALTER TABLE u ADD EXCLUDE (lower(code) WITH =)")
     importer = declared("u", key="id", on_match=Update(), atomic=True, **FIELDS)
     result = run_import(database, importer, "id,code\n1,a\n2,b\n3,A\n", batch_rows=batch_rows)
     assert (result.job.state, result.told) == (State.INVALID, [OTHERS, OTHERS, "failed UNIQUE_VIOLATION"])

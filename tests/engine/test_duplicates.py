@@ -1,11 +1,10 @@
 """Rows of a file that are the same thing twice, and rows that came before in another file."""
 
-from typing import Any
+from typing import Any, LiteralString, cast
 
 import pytest
 
 from rowcall import Email, Fail, Integer, List, Skip, Text, Update, Uuid, Version
-from rowcall.model import State
 from rowcall.store.db import Database
 
 from .importing import declared, run_import, sql
@@ -24,6 +23,8 @@ FIELDS: dict[str, Any] = {
 }
 SAME = "failed DUPLICATE_IN_FILE"
 LESS = "skipped DUPLICATE_IN_FILE"
+SEEN = "skipped ALREADY_EXISTS"
+BAD = "failed VALUE_REFUSED"
 
 
 @pytest.mark.parametrize("batch_rows", [1, 1_000])
@@ -95,17 +96,51 @@ def test_natural_key_competes_only_where_a_row_has_no_other(database: Database) 
     assert sorted(result.values("name")) == ["2", "4", "5"]
 
 
-@pytest.mark.parametrize("on_match", [Skip(), Update()], ids=["skip", "update"])
-@pytest.mark.parametrize("batch_rows", [1, 1_000])
-def test_keys_that_only_postgres_knows_to_be_equal_do_not_stop_the_job(
-    database: Database, on_match: Any, batch_rows: int
+@pytest.mark.parametrize(
+    ("on_match", "told", "names"),
+    [
+        (Skip(), [SEEN, LESS, "created", LESS, BAD], ["old", "c"]),
+        (Update(), [LESS, "updated", LESS, "created", BAD], ["b", "d"]),
+        (Fail(), ["failed ALREADY_EXISTS", SAME, "created", SAME, BAD], ["old", "c"]),
+    ],
+    ids=["skip", "update", "fail"],
+)
+@pytest.mark.parametrize("batch_rows", [1, 3, 1_000])
+def test_keys_that_only_postgres_knows_to_be_equal(
+    database: Database, on_match: Any, told: list[str], names: list[str], batch_rows: int
 ) -> None:
     sql(database, "CREATE TABLE t (id numeric PRIMARY KEY, name text); INSERT INTO t VALUES (1, 'old')")
     importer = declared("t", key="id", on_match=on_match, id=Text(), name_=Text())
-    result = run_import(database, importer, "id,name\n1,a\n1.0,b\n2,c\n2.00,d\n", batch_rows=batch_rows)
-    assert result.job.state in (State.COMPLETED, State.COMPLETED_WITH_ERRORS)
-    assert result.counts.done == 4
-    assert len(result.rows) == 2
+    result = run_import(database, importer, "id,name\n1,a\n1.0,b\n2,c\n2.00,d\nx,e\n", batch_rows=batch_rows)
+    assert result.told == told
+    assert result.values("name") == names
+
+
+ODD_INDEXES = {
+    "expression": ("CREATE UNIQUE INDEX u ON t (lower(code))", "a", "A", "b"),
+    "condition": ("CREATE UNIQUE INDEX u ON t (code) WHERE code > 'b'", "c", "c", "a"),
+    "nulls": ("ALTER TABLE t ADD CONSTRAINT u UNIQUE NULLS NOT DISTINCT (code)", "", "", "a"),
+    "collation": ("CREATE UNIQUE INDEX u ON t ((code || 'x') COLLATE \"C\")", "c", "c", "a"),
+    "column not in the file": ("CREATE UNIQUE INDEX u ON t (lower(code)) WHERE kept", "a", "A", "b"),
+    "exclusion": ("ALTER TABLE t ADD CONSTRAINT u EXCLUDE USING btree (code WITH =)", "a", "a", "b"),
+}
+
+
+@pytest.mark.parametrize("name", ODD_INDEXES)
+@pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize(("batch_rows", "workers"), [(1, 3), (2, 3), (1_000, 1)])
+def test_first_row_counts_whatever_the_index(
+    database: Database, name: str, dry_run: bool, batch_rows: int, workers: int
+) -> None:
+    index, one, same, other = ODD_INDEXES[name]
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY, code text, kept boolean DEFAULT true)")
+    sql(database, cast("LiteralString", index))
+    importer = declared("t", key="id", id=Integer(), code=Text())
+    text = f"id,code\n1,{one}\n2,{other}\n3,{same}\n4,{same}\n5,{one}\n"
+    result = run_import(database, importer, text, batch_rows=batch_rows, workers=workers, dry_run=dry_run)
+    assert [outcome.split()[0] for outcome in result.told] == ["created", "created", "failed", "failed", "failed"]
+    assert {result.issue(row).field for row in (3, 4, 5)} == {"code"}
+    assert result.values("id") == ([] if dry_run else [1, 2])
 
 
 # ------------------------------------------------------------------------------------------------------------- once

@@ -45,3 +45,28 @@ def test_all_or_nothing_sees_rows_of_the_same_file(database: Database) -> None:
     result = run_import(database, importer, "id,name,boss_id\n1,ann,2\n2,bob,3\n3,cy,\n", batch_rows=1)
     assert result.job.state is State.COMPLETED
     assert result.values("id", "boss_id") == [(1, 2), (2, 3), (3, None)]
+
+
+MOVES = {
+    "to one that gives it up": ("1,c\n2,a\n", ["updated", "updated"], [(1, "c"), (2, "a")]),
+    "before it is given up": ("2,a\n1,c\n", ["updated", "updated"], [(1, "c"), (2, "a")]),
+    "to a new row": ("3,b\n2,a\n1,c\n", ["created", "updated", "updated"], [(1, "c"), (2, "a"), (3, "b")]),
+    "in a circle": ("1,b\n2,a\n", ["failed", "failed"], [(1, "a"), (2, "b")]),
+    "from one that fails": ("2,a\n1,\n", ["failed", "failed"], [(1, "a"), (2, "b")]),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+@pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize(("batch_rows", "workers"), [(1, 1), (1, 3), (100, 1)])
+def test_unique_values_move_from_row_to_row(
+    database: Database, name: str, dry_run: bool, batch_rows: int, workers: int
+) -> None:
+    text, told, rows = MOVES[name]
+    with database.connect() as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY, code text NOT NULL UNIQUE)")
+        connection.execute("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    importer = declared("t", key="id", on_match=Update(), id=Integer(required=True), code=Text(required=True))
+    result = run_import(database, importer, "id,code\n" + text, dry_run=dry_run, batch_rows=batch_rows, workers=workers)
+    assert [outcome.split()[0] for outcome in result.told] == told
+    assert result.values("id", "code") == ([(1, "a"), (2, "b")] if dry_run else rows)

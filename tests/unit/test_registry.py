@@ -48,7 +48,7 @@ def test_importers_are_found_from_a_folder_below(app: Path, monkeypatch: pytest.
     (app / "deep" / "er").mkdir(parents=True)
     monkeypatch.chdir(app / "deep" / "er")
     registry = load_registry()
-    assert registry.names() == ("users", "orders")
+    assert tuple(registry.by_name()) == ("users", "orders")
     assert registry.importer("orders") is registry.importer("orders.orders") is registry.all()[1]
     assert registry.pack_of(registry.importer("users")).name == "people"
 
@@ -81,14 +81,14 @@ def test_an_importer_of_the_application_comes_before_that_of_an_installed_pack(
     registry = load_registry()
     assert registry.importer("users") is registry.all()[0]
     assert registry.importer("content.users").target == "users"
-    assert registry.names()[0] == "users"
-    assert "content.users" in registry.names()
+    assert next(iter(registry.by_name())) == "users"
+    assert "content.users" in registry.by_name()
 
 
 def test_equal_names_are_told_apart_by_their_packs(app: Path) -> None:
     write(app, old=IMPORTER.format(name="Users"), new=IMPORTER.format(name="Users"))
     registry = load_registry()
-    assert registry.names() == ("old.users", "new.users")
+    assert tuple(registry.by_name()) == ("old.users", "new.users")
     assert registry.importer("new.users") is registry.all()[1]
     with pytest.raises(Final, match=r"Say which: old\.users, new\.users\."):
         registry.importer("users")
@@ -131,6 +131,6 @@ def test_a_wrong_setting_is_refused(app: Path, settings: str, code: str) -> None
 def test_the_setting_names_another_file(app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(app, people=IMPORTER.format(name="Users"))
     (app / "rowcall.toml").rename(app / "other.toml")
-    assert load_registry().names() == ()
+    assert load_registry().by_name() == {}
     monkeypatch.setenv("ROWCALL_CONFIG", str(app / "other.toml"))
-    assert load_registry().names() == ("users",)
+    assert list(load_registry().by_name()) == ["users"]

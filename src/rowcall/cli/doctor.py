@@ -52,11 +52,10 @@ def _bad(findings: Sequence[Finding]) -> bool:
 
 
 def _verified(job: str) -> list[Finding]:
-    declared = load_registry().all()
+    declared = load_registry().by_name()
     with open_database(settings_from()) as database, database.connect("doctor") as connection:
         found = get_job(connection, job)
-        importer = next((importer for importer in declared if importer.name == found.importer), None)
-        return verify_job(connection, found, importer, declared)
+        return verify_job(connection, found, declared.get(found.importer), tuple(declared.values()))
 
 
 def _surroundings() -> Iterator[Finding]:

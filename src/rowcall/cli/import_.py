@@ -82,7 +82,14 @@ def import_file(
             stream = stack.enter_context(_opened(file))
             database = stack.enter_context(open_database(settings))
             _migrate(database, registry, importer)
-            job = _start(database, settings, importer, stream, _name(file), config)
+            known_as = registry.name_of(importer)
+            with database.connect("import") as connection:
+                began = connection.execute("SELECT now()").fetchone()
+                job = start_job(
+                    connection, settings, importer, stream, file_name=_name(file), config=config, known_as=known_as
+                )
+            if began and job.created_at < began[0]:
+                _say_taken_up(job)
         _carry_out(Run(database, importer, settings), job, as_json=as_json)
 
 
@@ -160,15 +167,8 @@ def _migrate(database: Database, registry: Registry, importer: type[Importer]) -
         migrate_pack(connection, registry.pack_of(importer))
 
 
-def _start(
-    database: Database, settings: Settings, importer: type[Importer], stream: BinaryIO, name: str, config: JobConfig
-) -> Job:
-    with database.connect("import") as connection:
-        now = connection.execute("SELECT now()").fetchone()
-        job = start_job(connection, settings, importer, stream, file_name=name, config=config)
-    if now and job.created_at < now[0]:
-        _say(f"Job {job.number} of {job.created_at:%Y-%m-%d %H:%M} was to do the same and was interrupted: going on.")
-    return job
+def _say_taken_up(job: Job) -> None:
+    _say(f"Job {job.number} of {job.created_at:%Y-%m-%d %H:%M} was to do the same and was interrupted: going on.")
 
 
 def _take_up(database: Database, job: Job, importer: type[Importer]) -> None:

@@ -35,7 +35,7 @@ def importers(
 
 
 def _listed(registry: Registry) -> list[tuple[str, type[Importer]]]:
-    return list(zip(registry.names(), registry.all(), strict=True))
+    return list(registry.by_name().items())
 
 
 def _summary(name: str, importer: type[Importer]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def receipt(
     as_json: AsJson = False,
 ) -> None:
     """Write the receipt of a job: its file, how it was read, what became of its rows, who had it done and when."""
-    declared = {importer.name: importer for importer in load_registry().all()}
+    declared = load_registry().by_name()
     with open_database(settings_from()) as database, database.connect("receipt") as connection:
         found = get_job(connection, job)
         made = receipt_of(connection, found, declared.get(found.importer))

@@ -19,7 +19,7 @@ from psycopg import Connection
 from psycopg.sql import Identifier
 
 from rowcall.engine.judge import OUTCOMES, Judged, judge
-from rowcall.engine.refusals import is_refusal, issue_of, issue_of_violation
+from rowcall.engine.refusals import fields_named, is_refusal, issue_of, issue_of_violation
 from rowcall.engine.rowkeys import row_keys
 from rowcall.engine.work import Work
 from rowcall.errors import Retryable
@@ -194,7 +194,8 @@ def _straight(connection: Connection[Any], work: Work, good: pl.DataFrame) -> No
     if not good.height:
         return
     rows = _filled(connection, work, _columns(work, good))
-    copy_in(connection, work.target.identifier, rows)
+    if copy_in(connection, work.target.identifier, rows) < rows.height:
+        raise staging.Dropped
     own = work.target.primary_key
     key = cells_text(rows.select(pl.col(own).cast(pl.String))) if own else pl.lit(None, pl.String)
     outcomes = pl.select(
@@ -238,13 +239,14 @@ def _staged(connection: Connection[Any], work: Work, good: pl.DataFrame, route: 
         note(number, error)
     staging.match(connection, work.layout)
     staging.fill(connection, work.layout, {series.name for series in rows if not series.null_count()})
-    taken = staging.take_keys(connection, work.importer.name, work.job.id) if work.importer.once else []
+    taken = staging.take_keys(connection, work.job.importer, work.job.id) if work.importer.once else []
     if route >= Route.CHECKED:
         refused |= _violating(connection, work, rows)
     if route is Route.ISOLATED:
         refused |= _guilty(connection, work, rows)
     _write(connection, work)
-    staging.add_outcomes(connection, work.layout, work.job.id)
+    key_fields = fields_named(work, work.layout.keys[0]) if work.layout.keys else None
+    staging.add_outcomes(connection, work.layout, work.job.id, key_fields)
     if work.importer.once:
         staging.give_back_keys(connection, work.job.id, list(refused))
     add_outcomes(connection, work, _settled([*_failed(refused), *map(_skipped, taken)]))

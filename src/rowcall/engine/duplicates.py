@@ -2,6 +2,7 @@
 
 So the outcome doesn't depend on which batch is committed first. Among rows that are good in themselves the first one
 counts, or the last one where rows update what is there. Every column set that the target keeps unique is looked at.
+Rows are compared by their values as we read them; where PostgreSQL may see it otherwise, it is asked.
 """
 
 import tempfile
@@ -20,14 +21,31 @@ from psycopg.sql import Identifier
 from rowcall.engine.judge import NO_OUTCOMES, judge_rows, rows_of
 from rowcall.engine.resolve import resolve, with_scopes
 from rowcall.engine.work import Work
+from rowcall.importer import Boolean, Choice, Date, DateTime, Decimal, Field, Integer, Lookup, Text, Uuid
+from rowcall.store import sameness
 from rowcall.store.copying import copy_in
 from rowcall.store.db import Database
 from rowcall.store.rows import RowBatch, all_batches, read_rows
+from rowcall.store.targets import Sameness, TargetColumn
 
 _JUDGED = 10_000
 _PARTS = 32
 _ENTRY = np.dtype([("hash", np.uint64), ("number", np.int64)])
 Entries = npt.NDArray[Any]
+_EQUAL_ALIKE: dict[str, tuple[type[Field], ...]] = {
+    "text": (Text, Choice, Lookup),
+    "varchar": (Text, Choice, Lookup),
+    "uuid": (Uuid, Lookup),
+    "int2": (Integer, Lookup),
+    "int4": (Integer, Lookup),
+    "int8": (Integer, Lookup),
+    "numeric": (Integer, Decimal),
+    "bool": (Boolean,),
+    "date": (Date,),
+    "timestamp": (DateTime, Date),
+    "timestamptz": (DateTime, Date),
+}
+"""Types of columns, with the fields whose values are equal just when PostgreSQL says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +54,8 @@ class KeySet:
 
     fields: tuple[str, ...]
     kind: Literal["key", "natural", "unique", "content"]
+    told: Sameness | None = None
+    """What to ask PostgreSQL; None where equal values are enough."""
 
 
 def key_sets(work: Work) -> list[KeySet]:
@@ -43,16 +63,37 @@ def key_sets(work: Work) -> list[KeySet]:
     given = {*work.positions, *work.job.config.constants}
     fields = {field.column: name for name, field in work.importer.fields.items() if name in given}
     sets = [
-        KeySet(key, "natural" if place else "key") for place, key in enumerate(work.importer.keys) if set(key) <= given
+        KeySet(key, "natural" if place else "key", _asked(work, key))
+        for place, key in enumerate(work.importer.keys)
+        if set(key) <= given
     ]
     known = {frozenset(one.fields) for one in sets}
     for index in work.target.unique:
         names = tuple(fields[column] for column in index.columns if column in fields)
         if len(names) == len(index.columns) and frozenset(names) not in known:
-            sets.append(KeySet(names, "unique"))
+            sets.append(KeySet(names, "unique", _asked(work, names)))
+    sets += [
+        KeySet(tuple(fields[column] for column in index.columns), "unique", index)
+        for index in work.target.odd_unique
+        if set(index.columns) <= set(fields)
+    ]
     if work.importer.once and not any(one.kind == "key" for one in sets):
         sets.append(KeySet(tuple(work.positions), "content"))
     return sets
+
+
+def _asked(work: Work, names: tuple[str, ...]) -> Sameness | None:
+    """What to ask PostgreSQL about fields whose columns may be equal where our values are not."""
+    fields = [work.importer.fields[name] for name in names]
+    if all(_equal_alike(field, work.target.columns[field.column]) for field in fields):
+        return None
+    columns = [field.column for field in fields]
+    return Sameness(name="", columns=columns, parts=[Identifier(column).as_string() for column in columns])
+
+
+def _equal_alike(field: Field, column: TargetColumn) -> bool:
+    exact = isinstance(field, _EQUAL_ALIKE.get(column.base, Choice if column.labels else ()))
+    return exact and column.bitwise
 
 
 def decide_duplicates(database: Database, connection: Connection[Any], work: Work, *, workers: int) -> None:
@@ -61,13 +102,18 @@ def decide_duplicates(database: Database, connection: Connection[Any], work: Wor
     connection.execute("DELETE FROM rowcall.duplicate WHERE job_id = %s", [work.job.id])
     if not sets or not work.job.row_count:
         return
+    hashed = [one for one in sets if one.told is None]
     with tempfile.TemporaryDirectory(prefix="rowcall-keys-") as folder:
-        _spill_all(database, connection, work, sets, Path(folder), workers)
-        for place, one in enumerate(sets):
-            for part in range(_PARTS):
-                numbers = _repeated(_file(Path(folder), place, part))
-                if len(numbers):
-                    _settle(connection, work, one, numbers)
+        if hashed:
+            _spill_all(database, connection, work, hashed, Path(folder), workers)
+        for one in sets:
+            if one.told:
+                found = _told_alike(connection, work, one, one.told)
+            else:
+                found = _hashed_alike(Path(folder), hashed.index(one))
+            for alike in found:
+                if alike.height:
+                    _settle(connection, work, one, alike)
 
 
 # --------------------------------------------------------------------------------- which rows might be equal
@@ -149,16 +195,34 @@ def _repeated(files: list[Path]) -> npt.NDArray[np.int64]:
     return entries["number"][repeated]
 
 
+def _hashed_alike(folder: Path, place: int) -> Iterator[pl.DataFrame]:
+    for part in range(_PARTS):
+        yield pl.DataFrame({"number": _repeated(_file(folder, place, part))})
+
+
+def _told_alike(connection: Connection[Any], work: Work, one: KeySet, told: Sameness) -> Iterator[pl.DataFrame]:
+    """The rows that PostgreSQL takes for the same."""
+    columns = {name: work.importer.fields[name].column for name in one.fields}
+    sameness.prepare(connection, work.target, list(columns.values()))
+    for batch in all_batches(connection, work.job.id):
+        values = _key_values(connection, work, [one], batch)
+        sameness.add(connection, values.rename({"number": "rowcall_number", **columns}))
+    yield from sameness.repeated(connection, told)
+
+
 # ---------------------------------------------------------------------------------------------- which one counts
 
 
-def _settle(connection: Connection[Any], work: Work, one: KeySet, numbers: npt.NDArray[np.int64]) -> None:
+def _settle(connection: Connection[Any], work: Work, one: KeySet, alike: pl.DataFrame) -> None:
     """Among the good rows with equal keys, one counts; the others are kept with the number of the one that does."""
-    good = pl.concat(list(_good(connection, work, one, np.sort(numbers))))
+    good = pl.concat(list(_good(connection, work, one, np.sort(alike["number"].to_numpy()))))
     if not good.height:
         return
-    groups = good.group_by(list(one.fields), maintain_order=True).agg(
-        pl.col("number").alias("numbers"), pl.col("keyed").all().alias("all_keyed")
+    by = ["alike"] if one.told else list(one.fields)
+    groups = (
+        good.join(alike, on="number", maintain_order="left")
+        .group_by(by, maintain_order=True)
+        .agg(pl.col("number").alias("numbers"), pl.col("keyed").all().alias("all_keyed"))
     )
     groups = groups.filter(pl.col("numbers").list.len() > 1)
     last = _last_counts(work, one)
@@ -171,7 +235,7 @@ def _settle(connection: Connection[Any], work: Work, one: KeySet, numbers: npt.N
         .explode("numbers")
         .filter(pl.col("numbers") != pl.col("winner"))
     )
-    names = pl.lit(pl.Series([[] if one.kind == "content" else list(one.fields)], dtype=pl.List(pl.String)))
+    names = pl.lit(pl.Series([_named(work, one)], dtype=pl.List(pl.String)))
     copy_in(
         connection,
         Identifier("rowcall", "duplicate"),
@@ -183,6 +247,14 @@ def _settle(connection: Connection[Any], work: Work, one: KeySet, numbers: npt.N
             "refused",
         ),
     )
+
+
+def _named(work: Work, one: KeySet) -> list[str]:
+    """What to say that two rows have in common."""
+    if one.kind == "content":
+        return []
+    about = one.told.about if one.told else []
+    return [name for name in one.fields if not about or work.importer.fields[name].column in about]
 
 
 def _last_counts(work: Work, one: KeySet) -> pl.Expr:

@@ -1,7 +1,7 @@
 """What PostgreSQL refuses, as issues that name constraint, field and value."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -9,6 +9,7 @@ import psycopg
 
 from rowcall.engine.work import Work
 from rowcall.model import Code, Issue
+from rowcall.store.staging import Dropped
 from rowcall.store.violations import Violation
 
 _CODES = {
@@ -24,6 +25,8 @@ _DETAIL_COLUMNS = re.compile(r"^Key \(([^)]*)\)=")
 
 def is_refusal(error: psycopg.Error) -> bool:
     """Whether it is about the rows, not about the connection, the server or our own statement."""
+    if isinstance(error, Dropped):
+        return True
     state = error.sqlstate or ""
     raised = type(error) is psycopg.DatabaseError and state != ""  # a code that only an application's trigger can mean
     return raised or state[:2] in ("22", "23", "44", "54", "P0") or state == "21000"
@@ -31,6 +34,8 @@ def is_refusal(error: psycopg.Error) -> bool:
 
 def issue_of(error: psycopg.Error, work: Work, row: pl.DataFrame) -> Issue:
     """The issue of one row that was refused. `row` has its values under the target's column names."""
+    if isinstance(error, Dropped):
+        return Issue(Code.ROW_REFUSED, f"A trigger or rule of {work.importer.target} drops this row.")
     diagnostic = error.diag
     state = error.sqlstate or ""
     code = _CODES.get(state, Code.VALUE_REFUSED if state.startswith(("22", "54")) else Code.ROW_REFUSED)
@@ -40,7 +45,7 @@ def issue_of(error: psycopg.Error, work: Work, row: pl.DataFrame) -> Issue:
     return Issue(
         code,
         f"The database refused it: {_sentence(diagnostic.message_primary or str(error))}{detail}",
-        field=_fields(work, columns),
+        field=fields_named(work, columns),
         value=_value(values, columns),
         metadata={"constraint": diagnostic.constraint_name, "sqlstate": state},
     )
@@ -51,9 +56,11 @@ def _columns(work: Work, error: psycopg.Error) -> list[str]:
     if diagnostic.column_name:
         return [diagnostic.column_name]
     name = diagnostic.constraint_name
-    known = (*work.target.unique, *work.target.foreign, *work.target.checks)
-    if columns := next((constraint.columns for constraint in known if name and constraint.name == name), None):
-        return columns
+    known = {constraint.name: constraint.columns for constraint in (*work.target.foreign, *work.target.checks)}
+    known |= {index.name: index.columns for index in work.target.unique}
+    known |= {index.name: index.about for index in work.target.odd_unique}
+    if name in known:
+        return known[name]
     if key := _DETAIL_COLUMNS.match(diagnostic.message_detail or ""):
         return key[1].split(", ")
     column = _COPY_COLUMN.search(diagnostic.context or "")
@@ -72,13 +79,14 @@ def issue_of_violation(violation: Violation, work: Work, row: Mapping[str, Any])
     return Issue(
         code,
         message,
-        field=_fields(work, violation.columns),
+        field=fields_named(work, violation.columns),
         value=value,
         metadata={"constraint": violation.constraint},
     )
 
 
-def _fields(work: Work, columns: list[str]) -> str | None:
+def fields_named(work: Work, columns: Sequence[str]) -> str | None:
+    """The fields that fill these columns."""
     fields = {field.column: name for name, field in work.importer.fields.items()}
     return ", ".join(fields.get(column, column) for column in columns) or None
 

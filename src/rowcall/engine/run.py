@@ -19,7 +19,7 @@ from rowcall.engine.items import process_items
 from rowcall.engine.map import decide_readings, map_columns, watched
 from rowcall.engine.pace import Pace
 from rowcall.engine.scratch import Scratch
-from rowcall.engine.second_look import look_again, plan_together, refers_to_itself
+from rowcall.engine.second_look import look_again, plan_together, refers_to_itself, some_wait
 from rowcall.engine.whole_file import process_whole_file
 from rowcall.engine.work import NO_TARGET, Work, checked_target, limits_of, prepare_work
 from rowcall.errors import Final, Retryable, RowcallError
@@ -70,8 +70,7 @@ def advance(run: Run, control: Connection[Any], job: Job) -> Job:
         State.PROCESSING: _process,
     }
     while step := steps.get(job.state):
-        if run.stop.is_set():
-            raise _interrupted(job)
+        _check(run, job)()
         job = step(run, control, job)
     return job
 
@@ -88,6 +87,16 @@ def _interrupted(job: Job) -> RowcallError:
     )
 
 
+def _check(run: Run, job: Job) -> Callable[[], None]:
+    """What raises when the work is to stop."""
+
+    def check() -> None:
+        if run.stop.is_set():
+            raise _interrupted(job)
+
+    return check
+
+
 # --------------------------------------------------------------------------------------------------- from file to rows
 
 
@@ -96,10 +105,11 @@ def _bring_in(run: Run, control: Connection[Any], job: Job) -> Job:
     target = checked_target(control, run.importer)
     needed = frozenset(name for name, limits in limits_of(run.importer, target).items() if limits.required)
 
+    check = _check(run, job)
+
     def tell(rows: int, done: int, total: int) -> None:
         run.tell(Progress(phase="reading", rows=rows, done=done, total=total))
-        if run.stop.is_set():
-            raise _interrupted(job)
+        check()
 
     with open_file(job) as reading:
         reading.settle()
@@ -152,21 +162,28 @@ def _process(run: Run, control: Connection[Any], job: Job) -> Job:
         return process_whole_file(control, work, run.importer())
     if job.state is State.PROCESSING and run.importer.atomic:
         return _all_or_nothing(run, control, work)
-    itself = refers_to_itself(work)
-    # where batches can collide, each has to see the earlier ones: else a plan fails when it is applied
-    if work.dry and (itself or run.importer.atomic or work.target.hidden_unique):
-        plan_together(control, work, Hopes(shortest_route(control, work)))
-    while pending_batches(control, job.id):
+    # where rows depend on each other, each batch has to see the earlier ones: else a plan fails when it is applied
+    together = work.dry and (refers_to_itself(work) or run.importer.atomic or work.unforeseen)
+    if not together:
         _work_off(run, control, work)
-        if run.stop.wait(_ROUND):
-            raise _interrupted(job)
-    if itself and not work.dry:
-        look_again(control, work)
+        together = work.dry and some_wait(control, work)
+    if together:
+        plan_together(control, work, Hopes(shortest_route(control, work)), _check(run, job))
+    if not work.dry:
+        look_again(control, work, _check(run, job))
     with control.transaction():
         return finish_job(control, job, run.importer)
 
 
 def _work_off(run: Run, control: Connection[Any], work: Work) -> None:
+    """Have all batches committed, also those that others had begun."""
+    while pending_batches(control, work.job.id):
+        _labour(run, control, work)
+        if run.stop.wait(_ROUND):
+            raise _interrupted(work.job)
+
+
+def _labour(run: Run, control: Connection[Any], work: Work) -> None:
     """Have workers commit batches until none waits, telling how it goes."""
     troubles: list[BaseException] = []
     halt = threading.Event()
@@ -179,7 +196,8 @@ def _work_off(run: Run, control: Connection[Any], work: Work) -> None:
             troubles.append(error)
             halt.set()
 
-    threads = [threading.Thread(target=labour, name=f"worker-{n}") for n in range(run.settings.workers)]
+    workers = 1 if work.unforeseen else run.settings.workers  # then the first row in the file is the first to come
+    threads = [threading.Thread(target=labour, name=f"worker-{n}") for n in range(workers)]
     for thread in threads:
         thread.start()
     try:
@@ -243,12 +261,11 @@ def _all_or_nothing(run: Run, control: Connection[Any], work: Work) -> Job:
     """All batches and the end of the job in one transaction. Should a row fail after all, the job is checked again."""
     staging.prepare(control, work.layout)
     hopes = Hopes(shortest_route(control, work))
+    check = _check(run, work.job)
     with control.transaction():
         while commit_next(control, work, hopes):
-            if run.stop.is_set():
-                raise _interrupted(work.job)
-        if refers_to_itself(work):
-            look_again(control, work)
+            check()
+        look_again(control, work, check)
         if not balance_of(control, work.job).failed:
             return finish_job(control, work.job, run.importer)
         raise psycopg.Rollback

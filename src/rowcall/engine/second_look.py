@@ -1,10 +1,12 @@
-"""Rows that refer to rows of the same file: employees to their manager, categories to their parent.
+"""Rows that need another row of the same file to come in first.
 
-When such a row's turn comes, the one it refers to may not be there yet, because it stands further down. So what failed
-for that reason alone is tried again when all batches are done, for as long as that helps. What comes out doesn't depend
-on how the file was cut into batches.
+Employees refer to their manager, categories to their parent; a unique value may be free only when the row that has it
+was changed. When such a row's turn comes, the other one may still be further down. So what failed for that reason alone
+is tried again when all batches are done, for as long as that helps. What comes out doesn't depend on how the file was
+cut into batches.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -41,25 +43,48 @@ def _own_constraints(work: Work) -> list[str]:
     ]
 
 
-def look_again(connection: Connection[Any], work: Work) -> None:
-    """Try rows again that failed for want of another row, until none more gets in."""
-    staging.prepare(connection, work.layout)
-    while _round(connection, work):
-        pass
+def _values_that_move(work: Work) -> list[str]:
+    """The constraints that a row may break only until another one is updated."""
+    if work.layout.on_match != "update":
+        return []
+    changing = set(work.layout.compared)
+    indexes = (*work.target.unique, *work.target.odd_unique)
+    return [*(index.name for index in indexes if changing.intersection(index.columns)), *work.target.exclusions]
 
 
-def _round(connection: Connection[Any], work: Work) -> bool:
+def some_wait(connection: Connection[Any], work: Work) -> bool:
+    """Whether there are rows to try again."""
+    return bool(_waiting(connection, work, 0))
+
+
+def look_again(connection: Connection[Any], work: Work, check: Callable[[], None]) -> None:
+    """Try rows again that failed for want of another row, until none more gets in. `check` may raise in between."""
+    if some_wait(connection, work):
+        staging.prepare(connection, work.layout)
+        while _round(connection, work, check):
+            pass
+
+
+def _round(connection: Connection[Any], work: Work, check: Callable[[], None]) -> bool:
     """Whether any row got in."""
-    given = {"id": work.job.id, "lookups": _own_lookups(work), "constraints": _own_constraints(work), "most": _AT_ONCE}
     after, progress = 0, False
     while True:
+        check()
         with connection.transaction():
-            found = connection.execute(query("failed_for_want"), {**given, "after": after}).fetchall()
-            if not found:
+            numbers = _waiting(connection, work, after)
+            if not numbers:
                 return progress
-            numbers = [number for (number,) in found]
             after = numbers[-1]
             progress |= _again(connection, work, numbers)
+
+
+def _waiting(connection: Connection[Any], work: Work, after: int) -> list[int]:
+    constraints = [*_own_constraints(work), *_values_that_move(work)]
+    lookups = _own_lookups(work)
+    if not constraints and not lookups:
+        return []
+    given = {"id": work.job.id, "lookups": lookups, "constraints": constraints, "after": after, "most": _AT_ONCE}
+    return [number for (number,) in connection.execute(query("failed_for_want"), given)]
 
 
 def _again(connection: Connection[Any], work: Work, numbers: list[int]) -> bool:
@@ -73,15 +98,16 @@ def _again(connection: Connection[Any], work: Work, numbers: list[int]) -> bool:
     return bool(failed and failed[0] < len(numbers))
 
 
-def plan_together(connection: Connection[Any], work: Work, hopes: Hopes) -> None:
+def plan_together(connection: Connection[Any], work: Work, hopes: Hopes, check: Callable[[], None]) -> None:
     """A dry run in which each batch sees what the earlier ones did: one transaction for all, undone at the end."""
     staging.prepare(connection, work.layout)
+    connection.execute(query("forget_plan"), {"id": work.job.id})
     batches = all_batches(connection, work.job.id)
     real = replace(work, dry=False)
     with connection.transaction(force_rollback=True):
         while commit_next(connection, real, hopes):
-            pass
-        look_again(connection, real)
+            check()
+        look_again(connection, real, check)
         for batch in batches:
             work.scratch.put(-batch.number, planned(connection, work, batch))
     for batch in batches:

@@ -21,8 +21,13 @@ def start_job(
     *,
     file_name: str,
     config: JobConfig,
+    known_as: str | None = None,
 ) -> Job:
-    """Store the file and make a job for it, or find the interrupted job that was to do the same."""
+    """Store the file and make a job for it, or find the interrupted job that was to do the same.
+
+    `known_as` is what the importer is found by again, where its name alone would not do.
+    """
+    known_as = known_as or importer.name
     for name in config.constants:
         if name not in importer.fields:
             listed = ", ".join(importer.fields)
@@ -33,9 +38,9 @@ def start_job(
         told = f"Importer {importer.name} has no key to know a row by, so that it can't update what is there."
         raise Final(Code.BAD_OPTION, told, hint="Give it a `key`, or import in mode insert.")
     stored = files.keep(settings.data_dir / "files", stream)
-    job = jobs.take_interrupted(connection, importer.name, stored.sha256, config)
+    job = jobs.take_interrupted(connection, known_as, stored.sha256, config)
     if job is None:
-        job = jobs.create_job(connection, importer.name, stored, file_name=PurePath(file_name).name, config=config)
+        job = jobs.create_job(connection, known_as, stored, file_name=PurePath(file_name).name, config=config)
     else:
         jobs.unlock(connection, job.id)
     return job

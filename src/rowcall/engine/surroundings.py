@@ -75,7 +75,7 @@ def check_migrations(connection: Connection[Any], registry: Registry) -> Finding
 def check_importers(connection: Connection[Any], registry: Registry) -> Iterator[Finding]:
     """Whether each importer's table is there and has what the importer counts on."""
     waiting = [pack for pack in registry.packs if pending_of_pack(connection, pack)]
-    for name, importer in zip(registry.names(), registry.all(), strict=True):
+    for name, importer in registry.by_name().items():
         if registry.pack_of(importer) in waiting:
             said = "not checked: its pack's migrations are not applied"
             yield Finding(name=f"importer {name}", said=said, verdict=Verdict.SKIPPED)

@@ -49,6 +49,12 @@ class Work:
             if name in self.positions or name in self.job.config.constants or field.default is not None
         )
 
+    @property
+    def unforeseen(self) -> bool:
+        """Whether rows can collide in a way that shows only when they are written."""
+        odd = (index for index in self.target.odd_unique if not self.layout.given.issuperset(index.columns))
+        return bool(self.target.exclusions) or any(odd)
+
 
 def prepare_work(
     connection: Connection[Any], job: Job, importer: type[Importer], scratch: Scratch, *, dry: bool

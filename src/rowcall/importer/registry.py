@@ -54,21 +54,21 @@ class Registry:
         """Every importer, in the order in which they were declared."""
         return tuple(importer for pack in self.packs for importer in pack.importers)
 
-    def names(self) -> tuple[str, ...]:
-        """What each importer is asked for by: its name, with the pack's before it where several have the same."""
-        return tuple(
-            importer.name
-            if len(self._named(importer.name)) == 1 and self._named(importer.name)[0][1] is importer
-            else full
-            for pack in self.packs
-            for full, importer in ((f"{pack.name}.{importer.name}", importer) for importer in pack.importers)
-        )
+    def by_name(self) -> dict[str, type[Importer]]:
+        """Every importer under what it is asked for by: its name, or with its pack's where others have the same."""
+        return {self.name_of(importer): importer for importer in self.all()}
+
+    def name_of(self, importer: type[Importer]) -> str:
+        """What an importer is asked for by."""
+        found = self._named(importer.name)
+        alone = len(found) == 1 and found[0][1] is importer
+        return importer.name if alone else f"{self.pack_of(importer).name}.{importer.name}"
 
     def importer(self, name: str) -> type[Importer]:
         """The importer of this name: `users`, or `content.users` with its pack."""
         found = self._named(name)
         if not found:
-            raise _unknown(name, self.names())
+            raise _unknown(name, list(self.by_name()))
         if len(found) > 1:
             told = f"Several importers are called {name!r}."
             raise Final(Code.UNKNOWN_IMPORTER, told, hint=f"Say which: {', '.join(full for full, _ in found)}.")

@@ -20,11 +20,13 @@ _UNESCAPES = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r", "\\b": "\b", 
 _NULL = "\\N"
 
 
-def copy_in(connection: Connection[Any], table: Composed | Identifier, frame: pl.DataFrame) -> None:
-    """COPY the frame into the columns of its names."""
+def copy_in(connection: Connection[Any], table: Composed | Identifier, frame: pl.DataFrame) -> int:
+    """COPY the frame into the columns of its names; returns how many rows the table took."""
     columns = SQL(", ").join(map(Identifier, frame.columns))
-    with connection.cursor().copy(SQL("COPY {} ({}) FROM STDIN").format(table, columns)) as copy:
+    cursor = connection.cursor()
+    with cursor.copy(SQL("COPY {} ({}) FROM STDIN").format(table, columns)) as copy:
         copy.write(copy_text(frame))
+    return cursor.rowcount
 
 
 def copy_text(frame: pl.DataFrame) -> bytes:

@@ -22,9 +22,12 @@ from rowcall.store.targets import Target
 STAGE = Identifier("pg_temp", "rowcall_stage")
 MATCH = Identifier("pg_temp", "rowcall_match")
 _NO_EQUALITY: dict[str, LiteralString] = {"xml": "text", "json": "jsonb", "point": "text", "polygon": "text"}
-_EXACT = frozenset({"uuid", "int2", "int4", "int8", "text", "varchar", "date", "bool"})
 _COPY_LINE = re.compile(r"\bline (\d+)")
 OnMatch = Literal["skip", "fail", "update", "version"]
+
+
+class Dropped(psycopg.DatabaseError):
+    """The target took a statement but not all of its rows: a trigger or a rule drops some without a word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,19 +79,26 @@ def prepare(connection: Connection[Any], layout: Layout) -> None:
 
 
 def load(connection: Connection[Any], rows: pl.DataFrame) -> list[tuple[int, psycopg.Error]]:
-    """COPY rows into the temporary table; those that it refuses come back with the reason.
+    """COPY rows into the temporary table; those that it refuses come back with the reason."""
+    connection.execute(SQL("DELETE FROM {}").format(STAGE))  # batches that share a transaction share the table
+    connection.execute(SQL("DELETE FROM {}").format(MATCH))
+    return copy_taken(connection, STAGE, rows)
+
+
+def copy_taken(
+    connection: Connection[Any], table: Composed | Identifier, rows: pl.DataFrame
+) -> list[tuple[int, psycopg.Error]]:
+    """COPY what the table takes of the rows; those that it refuses come back with the reason.
 
     COPY names the line where it stopped: what stands before goes in again, what stands behind is tried next.
     """
-    connection.execute(SQL("DELETE FROM {}").format(STAGE))  # batches that share a transaction share the table
-    connection.execute(SQL("DELETE FROM {}").format(MATCH))
     refused: list[tuple[int, psycopg.Error]] = []
     waiting = [rows]
     while waiting:
         part = waiting.pop()
         try:
             with connection.transaction():
-                copy_in(connection, STAGE, part)
+                copy_in(connection, table, part)
         except (psycopg.DataError, psycopg.IntegrityError) as error:
             line = _COPY_LINE.search(error.diag.context or "")
             if line is None or part.height == 0:
@@ -107,51 +117,65 @@ def match(connection: Connection[Any], layout: Layout) -> None:
 
 def matched_meanwhile(connection: Connection[Any], layout: Layout) -> int:
     """How many staged rows had no match and have one by now: somebody else created it."""
-    if not layout.keys:
-        return 0
-    same = SQL(" AND ").join(SQL("t.{0} = s.{0}").format(Identifier(name)) for name in layout.keys[0])
-    select = SQL(
-        "SELECT count(*) FROM {stage} s JOIN {target} t ON {same} "
-        "WHERE NOT EXISTS (SELECT FROM {match} m WHERE m.number = s.rowcall_number) "
-        # what another staged row matched was there before
-        "AND NOT EXISTS (SELECT FROM {match} m WHERE m.tid = t.ctid AND m.part = t.tableoid)"
-    ).format(stage=STAGE, target=layout.target.identifier, same=same, match=MATCH)
-    row = connection.execute(select).fetchone()
-    return row[0] if row else 0
+    count = 0
+    for place, key in enumerate(layout.keys):
+        select = SQL(
+            "SELECT count(*) FROM {stage} s JOIN {target} t ON {same} "
+            "WHERE NOT EXISTS (SELECT FROM {match} m WHERE m.number = s.rowcall_number) "
+            # what another staged row matched was there before
+            "AND {unmatched} AND {left}"
+        ).format(
+            stage=STAGE,
+            target=layout.target.identifier,
+            same=_same(key),
+            match=MATCH,
+            unmatched=_UNMATCHED,
+            left=_without(layout.keys[:place]),
+        )
+        row = connection.execute(select).fetchone()
+        count += row[0] if row else 0
+    return count
+
+
+_UNMATCHED = SQL("NOT EXISTS (SELECT FROM {} m WHERE m.tid = t.ctid AND m.part = t.tableoid)").format(MATCH)
+
+
+def _same(key: tuple[str, ...]) -> Composed:
+    return SQL(" AND ").join(SQL("t.{0} = s.{0}").format(Identifier(name)) for name in key)
+
+
+def _without(keys: tuple[tuple[str, ...], ...]) -> Composed:
+    """Whether a staged row lacks a value of each of these keys."""
+    lacking = [
+        SQL("({})").format(SQL(" OR ").join(SQL("s.{} IS NULL").format(Identifier(name)) for name in key))
+        for key in keys
+    ]
+    return SQL(" AND ").join([SQL("true"), *lacking])
 
 
 def _match_statement(layout: Layout, key: tuple[str, ...], earlier: tuple[tuple[str, ...], ...]) -> Composed:
-    same = SQL(" AND ").join(SQL("t.{0} = s.{0}").format(Identifier(name)) for name in key)
-    left = [
-        SQL("({})").format(SQL(" OR ").join(SQL("s.{} IS NULL").format(Identifier(name)) for name in columns))
-        for columns in earlier
-    ]
-    if earlier:  # a row of the target is matched once
-        left.append(SQL("NOT EXISTS (SELECT FROM {} m WHERE m.tid = t.ctid AND m.part = t.tableoid)").format(MATCH))
+    same = _same(key)
+    left = [_without(earlier), *([_UNMATCHED] if earlier else [])]  # a row of the target is matched once
     source = SQL("{} s JOIN {} t ON {}").format(STAGE, layout.target.identifier, same)
     if layout.version:
         latest = SQL("SELECT t.*, t.ctid, t.xmin, t.tableoid FROM {} t WHERE {} ORDER BY t.{} DESC LIMIT 1").format(
             layout.target.identifier, same, Identifier(layout.version)
         )
         source = SQL("{} s CROSS JOIN LATERAL ({}) t").format(STAGE, latest)
-    # where texts that differ may be equal as keys (1.0 and 1.00), only one row can update a match
-    loose = layout.on_match == "update" and any(layout.target.columns[name].base not in _EXACT for name in key)
     changed = _changed(layout)
     image = SQL("to_jsonb(t) - 'ctid' - 'xmin' - 'tableoid'" if layout.version else "to_jsonb(t)")
     before = SQL("CASE WHEN {} THEN {} END").format(changed, image) if _writes(layout) else SQL("NULL::jsonb")
     return SQL(
-        "INSERT INTO {match} SELECT {once} s.rowcall_number, {key}, t.ctid, t.tableoid, t.xmin, {version}, {changed}, "
-        "{before} FROM {source} WHERE {only} {order}"
+        "INSERT INTO {match} SELECT s.rowcall_number, {key}, t.ctid, t.tableoid, t.xmin, {version}, {changed}, "
+        "{before} FROM {source} WHERE {only}"
     ).format(
         match=MATCH,
-        once=SQL("DISTINCT ON (t.tableoid, t.ctid)" if loose else ""),
-        order=SQL("ORDER BY t.tableoid, t.ctid, s.rowcall_number DESC" if loose else ""),
         key=_key_of(layout, "t"),
         version=SQL("t.{}").format(Identifier(layout.version)) if layout.version else SQL("NULL"),
         changed=changed if _writes(layout) else SQL("false"),
         before=before,
         source=source,
-        only=SQL(" AND ").join([SQL("true"), *left]),
+        only=SQL(" AND ").join(left),
     )
 
 
@@ -256,24 +280,36 @@ def write(connection: Connection[Any], layout: Layout, numbers: Sequence[int] | 
     Returns how many matches were changed by somebody else meanwhile: then nothing of this may stay.
     """
     only = SQL(" AND s.rowcall_number = ANY({})").format(Value(list(numbers))) if numbers is not None else SQL("")
-    written = SQL(", ").join(map(Identifier, layout.staged))
     new = SQL("m.changed" if layout.version else "false")
-    connection.execute(
+    counted = connection.execute(
+        SQL(
+            "SELECT count(*) FILTER (WHERE m.number IS NULL OR {}), count(*) FILTER (WHERE m.changed) "
+            "FROM {} s LEFT JOIN {} m ON m.number = s.rowcall_number WHERE true{}"
+        ).format(new, STAGE, MATCH, only)
+    ).fetchone()
+    to_create, to_update = counted or (0, 0)
+    if to_create:
+        _create(connection, layout, new, only, to_create)
+    if to_update and layout.on_match == "update":
+        return _update(connection, layout, only, to_update)
+    return 0
+
+
+def _create(connection: Connection[Any], layout: Layout, new: SQL, only: Composable, expected: int) -> None:
+    written = SQL(", ").join(map(Identifier, layout.staged))
+    created = connection.execute(
         SQL(
             "INSERT INTO {target} ({written}) OVERRIDING SYSTEM VALUE SELECT {written} FROM {stage} s "
             "WHERE NOT EXISTS (SELECT FROM {match} m WHERE m.number = s.rowcall_number AND NOT {new}){only} "
             "ORDER BY s.rowcall_number"
         ).format(target=layout.target.identifier, written=written, stage=STAGE, match=MATCH, new=new, only=only)
     )
-    if layout.on_match != "update" or not layout.compared:
-        return 0
-    expected = connection.execute(
-        SQL("SELECT count(*) FROM {} m JOIN {} s ON s.rowcall_number = m.number WHERE m.changed{}").format(
-            MATCH, STAGE, only
-        )
-    ).fetchone()
-    if not expected or not expected[0]:
-        return 0
+    if created.rowcount < expected:
+        raise Dropped
+
+
+def _update(connection: Connection[Any], layout: Layout, only: Composable, expected: int) -> int:
+    """How many matches were changed by somebody else meanwhile."""
     assignments = SQL(", ").join(
         SQL("{} = {}").format(Identifier(name), _new(layout, name)) for name in layout.compared
     )
@@ -283,7 +319,17 @@ def write(connection: Connection[Any], layout: Layout, numbers: Sequence[int] | 
             "WHERE m.changed AND t.ctid = m.tid AND t.tableoid = m.part AND t.xmin = m.stamp{only}"
         ).format(target=layout.target.identifier, set=assignments, match=MATCH, stage=STAGE, only=only)
     )
-    return expected[0] - updated.rowcount
+    if updated.rowcount == expected:
+        return 0
+    as_they_were = connection.execute(
+        SQL(
+            "SELECT count(*) FROM {match} m JOIN {stage} s ON s.rowcall_number = m.number JOIN {target} t "
+            "ON t.ctid = m.tid AND t.tableoid = m.part AND t.xmin = m.stamp WHERE m.changed{only}"
+        ).format(match=MATCH, stage=STAGE, target=layout.target.identifier, only=only)
+    ).fetchone()
+    if as_they_were and as_they_were[0]:
+        raise Dropped
+    return expected - updated.rowcount
 
 
 def staged_numbers(connection: Connection[Any]) -> list[int]:
@@ -292,7 +338,7 @@ def staged_numbers(connection: Connection[Any]) -> list[int]:
     return [number for (number,) in rows]
 
 
-def add_outcomes(connection: Connection[Any], layout: Layout, job_id: UUID) -> None:
+def add_outcomes(connection: Connection[Any], layout: Layout, job_id: UUID, key_fields: str | None) -> None:
     """An outcome for every staged row. What a skip or a refusal of a match says is added to it."""
     said = {
         "skip": ("skipped", "A row with this key exists; it was left as it is."),
@@ -310,9 +356,7 @@ def add_outcomes(connection: Connection[Any], layout: Layout, job_id: UUID) -> N
         issues = SQL(
             "CASE WHEN m.number IS NOT NULL THEN jsonb_build_array(jsonb_build_object("
             "'code', {code}, 'field', {field}, 'value', {value}, 'message', {message})) END"
-        ).format(
-            code=Value(Code.ALREADY_EXISTS.value), field=Value(", ".join(key)), value=value, message=Value(said[1])
-        )
+        ).format(code=Value(Code.ALREADY_EXISTS.value), field=Value(key_fields), value=value, message=Value(said[1]))
     connection.execute(
         SQL(
             "INSERT INTO rowcall.outcome (job_id, row_number, status, target_key, issues, before) "

@@ -1,5 +1,6 @@
 """What a table of the application is: columns, keys, what it demands. Read from PostgreSQL's catalog."""
 
+import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -31,16 +32,42 @@ class TargetColumn:
     scale: int | None
     labels: list[str] | None
     """Of an enum."""
+    bitwise: bool = True
+    """Texts are equal only when they are the same, character by character."""
     comment: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UniqueIndex:
-    """Columns that are unique together. Those with expressions or a condition are left to PostgreSQL."""
+    """Columns that are unique together."""
 
     name: str
     columns: list[str]
     primary: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sameness:
+    """When PostgreSQL takes two rows for the same, where their texts don't tell."""
+
+    name: str
+    columns: list[str]
+    """All that it looks at."""
+    parts: list[str]
+    """SQL over the columns; rows are the same when all of them are equal."""
+    condition: str | None = None
+    """SQL that holds for the rows it is about."""
+    nulls_equal: bool = False
+
+    @property
+    def about(self) -> list[str]:
+        """The columns that must differ; the others only say whether."""
+        named = [name for name in self.columns if any(_names(part, name) for part in self.parts)]
+        return named or self.columns
+
+
+def _names(expression: str, column: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", expression) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +100,10 @@ class Target:
     unique: tuple[UniqueIndex, ...]
     foreign: tuple[ForeignKey, ...]
     checks: tuple[Check, ...]
-    hidden_unique: bool = False
-    """Rows can collide in an index on expressions, with a condition, or of an exclusion constraint."""
+    odd_unique: tuple[Sameness, ...] = ()
+    """Unique indexes over expressions, with a condition, or in which nulls are equal."""
+    exclusions: tuple[str, ...] = ()
+    """The names of exclusion constraints."""
 
     @property
     def identifier(self) -> Identifier:
@@ -112,9 +141,8 @@ def _described(connection: Connection[Any], oid: int) -> Target:
         unique=tuple(connection.cursor(row_factory=class_row(UniqueIndex)).execute(query("target_unique"), of)),
         foreign=tuple(connection.cursor(row_factory=class_row(ForeignKey)).execute(query("target_foreign"), of)),
         checks=tuple(connection.cursor(row_factory=class_row(Check)).execute(query("target_checks"), of)),
-        hidden_unique=bool(
-            connection.cursor(row_factory=scalar_row).execute(query("target_hidden_unique"), of).fetchone()
-        ),
+        odd_unique=tuple(connection.cursor(row_factory=class_row(Sameness)).execute(query("target_odd_unique"), of)),
+        exclusions=tuple(connection.cursor(row_factory=scalar_row).execute(query("target_exclusions"), of)),
     )
 
 

@@ -20,6 +20,7 @@ SELECT a.attname AS name,
        CASE WHEN base.typname IN ('varchar', 'bpchar') AND m.typmod > 4 THEN m.typmod - 4 END AS max_length,
        CASE WHEN base.typname = 'numeric' AND m.typmod > 4 THEN ((m.typmod - 4) >> 16) & 65535 END AS precision,
        CASE WHEN base.typname = 'numeric' AND m.typmod > 4 THEN ((((m.typmod - 4) & 2047) # 1024) - 1024) END AS scale,
+       coalesce(o.collisdeterministic, true) AS bitwise,
        CASE WHEN base.typtype = 'e' THEN ARRAY(SELECT e.enumlabel::text FROM pg_enum e WHERE e.enumtypid = base.oid
                                               ORDER BY e.enumsortorder) END AS labels,
        col_description(a.attrelid, a.attnum) AS comment
@@ -27,6 +28,7 @@ FROM pg_attribute a
 JOIN pg_type t ON t.oid = a.atttypid
 JOIN pg_type base ON base.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
 CROSS JOIN LATERAL (SELECT CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END AS typmod) m
+LEFT JOIN pg_collation o ON o.oid = a.attcollation
 LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 WHERE a.attrelid = %(oid)s AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum
@@ -42,10 +44,29 @@ FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 WHERE i.indrelid = %(oid)s AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
 ORDER BY i.indisprimary DESC, c.relname
 
--- target_hidden_unique --
--- Whether rows can collide in an index that can't be told from their columns: on expressions, conditional, exclusion.
-SELECT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = %(oid)s
-    AND (i.indisexclusion OR (i.indisunique AND (i.indpred IS NOT NULL OR i.indexprs IS NOT NULL))))
+-- target_odd_unique --
+-- The unique indexes with an idea of their own of what is the same: expressions, a condition, nulls that are equal.
+SELECT c.relname AS name,
+       ARRAY(SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attnum > 0
+             AND (a.attnum = ANY (i.indkey::int2[]) OR a.attnum IN (
+                 SELECT d.refobjsubid FROM pg_depend d WHERE d.objid = i.indexrelid AND d.refobjid = i.indrelid
+                 AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass))
+             ORDER BY a.attnum) AS columns,
+       ARRAY(SELECT pg_get_indexdef(i.indexrelid, k.place::int, false)
+                    || coalesce(' COLLATE ' || quote_ident(n.nspname) || '.' || quote_ident(o.collname), '')
+             FROM unnest(i.indcollation::oid[]) WITH ORDINALITY k (by, place)
+             LEFT JOIN pg_collation o ON o.oid = k.by LEFT JOIN pg_namespace n ON n.oid = o.collnamespace
+             ORDER BY k.place) AS parts,
+       pg_get_expr(i.indpred, i.indrelid) AS condition,
+       i.indnullsnotdistinct AS nulls_equal
+FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+WHERE i.indrelid = %(oid)s AND i.indisunique AND i.indisvalid
+    AND (i.indpred IS NOT NULL OR i.indexprs IS NOT NULL OR i.indnullsnotdistinct)
+ORDER BY c.relname
+
+-- target_exclusions --
+-- The exclusion constraints of a table.
+SELECT conname FROM pg_constraint WHERE conrelid = %(oid)s AND contype = 'x' ORDER BY conname
 
 -- target_foreign --
 -- The foreign keys of a table.
