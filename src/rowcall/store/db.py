@@ -29,11 +29,13 @@ _CLIENT: dict[str, Any] = {
 }
 
 # The server's side: values mean the same everywhere, and the claims of a client that vanished are free in seconds.
+# Rows are looked up by key or place, thousands at a time: that must not turn into a scan of the whole target.
 # Set by a statement, not at connecting: poolers such as PgBouncer refuse options that they don't know.
 _SESSION = """
     SELECT set_config('timezone', 'UTC', false),
            set_config('datestyle', 'ISO, YMD', false),
            set_config('extra_float_digits', '1', false),
+           set_config('random_page_cost', '1.1', false),
            set_config('client_connection_check_interval', '500ms', false),
            set_config('tcp_keepalives_idle', '2', false),
            set_config('tcp_keepalives_interval', '1', false),

@@ -310,22 +310,25 @@ def _create(connection: Connection[Any], layout: Layout, new: SQL, only: Composa
 
 def _update(connection: Connection[Any], layout: Layout, only: Composable, expected: int) -> int:
     """How many matches were changed by somebody else meanwhile."""
+    # a planner that doesn't know numbers to be unique takes the join for huge, and reads all of the target for it
+    connection.execute(SQL("ANALYZE {} (rowcall_number)").format(STAGE))
+    changed = SQL(
+        "WITH changed AS MATERIALIZED (SELECT s.*, m.tid AS rowcall_tid, m.part AS rowcall_part, m.stamp AS rowcall_stamp "
+        "FROM {match} m JOIN {stage} s ON s.rowcall_number = m.number WHERE m.changed{only})"
+    ).format(match=MATCH, stage=STAGE, only=only)
+    where = SQL("t.ctid = s.rowcall_tid AND t.tableoid = s.rowcall_part AND t.xmin = s.rowcall_stamp")
     assignments = SQL(", ").join(
         SQL("{} = {}").format(Identifier(name), _new(layout, name)) for name in layout.compared
     )
     updated = connection.execute(
-        SQL(
-            "UPDATE {target} t SET {set} FROM {match} m JOIN {stage} s ON s.rowcall_number = m.number "
-            "WHERE m.changed AND t.ctid = m.tid AND t.tableoid = m.part AND t.xmin = m.stamp{only}"
-        ).format(target=layout.target.identifier, set=assignments, match=MATCH, stage=STAGE, only=only)
+        SQL("{} UPDATE {} t SET {} FROM changed s WHERE {}").format(
+            changed, layout.target.identifier, assignments, where
+        )
     )
     if updated.rowcount == expected:
         return 0
     as_they_were = connection.execute(
-        SQL(
-            "SELECT count(*) FROM {match} m JOIN {stage} s ON s.rowcall_number = m.number JOIN {target} t "
-            "ON t.ctid = m.tid AND t.tableoid = m.part AND t.xmin = m.stamp WHERE m.changed{only}"
-        ).format(match=MATCH, stage=STAGE, target=layout.target.identifier, only=only)
+        SQL("{} SELECT count(*) FROM changed s JOIN {} t ON {}").format(changed, layout.target.identifier, where)
     ).fetchone()
     if as_they_were and as_they_were[0]:
         raise Dropped
