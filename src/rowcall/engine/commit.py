@@ -274,7 +274,7 @@ def _violating(connection: Connection[Any], work: Work, rows: pl.DataFrame) -> d
 
 def _take_out(connection: Connection[Any], work: Work, issues: dict[int, Issue]) -> None:
     """Take refused rows out, unless one is refused only because another import has just created it: that is a match."""
-    if issues and (created := staging.matched_meanwhile(connection, work.layout)):
+    if issues and (created := staging.matched_meanwhile(connection, work.layout, list(issues))):
         raise Retryable(
             Code.DATABASE_BUSY, f"{created:,} rows of {work.importer.target} were created by others meanwhile."
         )

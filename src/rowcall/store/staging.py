@@ -82,7 +82,10 @@ def load(connection: Connection[Any], rows: pl.DataFrame) -> list[tuple[int, psy
     """COPY rows into the temporary table; those that it refuses come back with the reason."""
     connection.execute(SQL("DELETE FROM {}").format(STAGE))  # batches that share a transaction share the table
     connection.execute(SQL("DELETE FROM {}").format(MATCH))
-    return copy_taken(connection, STAGE, rows)
+    refused = copy_taken(connection, STAGE, rows)
+    # a planner that doesn't know numbers to be unique takes joins for huge, and reads all of the target for them
+    connection.execute(SQL("ANALYZE {} (rowcall_number)").format(STAGE))
+    return refused
 
 
 def copy_taken(
@@ -115,19 +118,19 @@ def match(connection: Connection[Any], layout: Layout) -> None:
         connection.execute(_match_statement(layout, key, layout.keys[:place]))
 
 
-def matched_meanwhile(connection: Connection[Any], layout: Layout) -> int:
-    """How many staged rows had no match and have one by now: somebody else created it."""
+def matched_meanwhile(connection: Connection[Any], layout: Layout, numbers: Sequence[int]) -> int:
+    """How many of these staged rows had no match and have one by now: somebody else created it."""
     count = 0
     for place, key in enumerate(layout.keys):
         select = SQL(
-            "SELECT count(*) FROM {stage} s JOIN {target} t ON {same} "
-            "WHERE NOT EXISTS (SELECT FROM {match} m WHERE m.number = s.rowcall_number) "
+            "SELECT count(*) FROM unnest({numbers}::bigint[]) n JOIN {stage} s ON s.rowcall_number = n "
+            "CROSS JOIN {found} WHERE NOT EXISTS (SELECT FROM {match} m WHERE m.number = s.rowcall_number) "
             # what another staged row matched was there before
             "AND {unmatched} AND {left}"
         ).format(
+            numbers=Value(list(numbers)),
             stage=STAGE,
-            target=layout.target.identifier,
-            same=_same(key),
+            found=found_by(layout, key),
             match=MATCH,
             unmatched=_UNMATCHED,
             left=_without(layout.keys[:place]),
@@ -140,8 +143,16 @@ def matched_meanwhile(connection: Connection[Any], layout: Layout) -> int:
 _UNMATCHED = SQL("NOT EXISTS (SELECT FROM {} m WHERE m.tid = t.ctid AND m.part = t.tableoid)").format(MATCH)
 
 
-def _same(key: tuple[str, ...]) -> Composed:
-    return SQL(" AND ").join(SQL("t.{0} = s.{0}").format(Identifier(name)) for name in key)
+def found_by(layout: Layout, key: Sequence[str], *, latest: str | None = None) -> Composed:
+    """The rows `t` of the target that have a staged row's values in unique columns; the one with the latest version.
+
+    One look-up for each row: left to itself, the planner would rather read the whole target for every batch.
+    """
+    same = SQL(" AND ").join(SQL("t.{0} = s.{0}").format(Identifier(name)) for name in key)
+    which = SQL("ORDER BY t.{} DESC LIMIT 1").format(Identifier(latest)) if latest else SQL("OFFSET 0")
+    return SQL("LATERAL (SELECT t.*, t.ctid, t.xmin, t.tableoid FROM {} t WHERE {} {}) t").format(
+        layout.target.identifier, same, which
+    )
 
 
 def _without(keys: tuple[tuple[str, ...], ...]) -> Composed:
@@ -154,27 +165,21 @@ def _without(keys: tuple[tuple[str, ...], ...]) -> Composed:
 
 
 def _match_statement(layout: Layout, key: tuple[str, ...], earlier: tuple[tuple[str, ...], ...]) -> Composed:
-    same = _same(key)
     left = [_without(earlier), *([_UNMATCHED] if earlier else [])]  # a row of the target is matched once
-    source = SQL("{} s JOIN {} t ON {}").format(STAGE, layout.target.identifier, same)
-    if layout.version:
-        latest = SQL("SELECT t.*, t.ctid, t.xmin, t.tableoid FROM {} t WHERE {} ORDER BY t.{} DESC LIMIT 1").format(
-            layout.target.identifier, same, Identifier(layout.version)
-        )
-        source = SQL("{} s CROSS JOIN LATERAL ({}) t").format(STAGE, latest)
     changed = _changed(layout)
-    image = SQL("to_jsonb(t) - 'ctid' - 'xmin' - 'tableoid'" if layout.version else "to_jsonb(t)")
+    image = SQL("to_jsonb(t) - 'ctid' - 'xmin' - 'tableoid'")
     before = SQL("CASE WHEN {} THEN {} END").format(changed, image) if _writes(layout) else SQL("NULL::jsonb")
     return SQL(
         "INSERT INTO {match} SELECT s.rowcall_number, {key}, t.ctid, t.tableoid, t.xmin, {version}, {changed}, "
-        "{before} FROM {source} WHERE {only}"
+        "{before} FROM {stage} s CROSS JOIN {found} WHERE {only}"
     ).format(
         match=MATCH,
         key=_key_of(layout, "t"),
         version=SQL("t.{}").format(Identifier(layout.version)) if layout.version else SQL("NULL"),
         changed=changed if _writes(layout) else SQL("false"),
         before=before,
-        source=source,
+        stage=STAGE,
+        found=found_by(layout, key, latest=layout.version),
         only=SQL(" AND ").join(left),
     )
 
@@ -264,7 +269,10 @@ def take_keys(connection: Connection[Any], importer: str, job_id: UUID) -> list[
 def remove(connection: Connection[Any], numbers: Sequence[int]) -> None:
     """Take rows out of the temporary table."""
     if numbers:
-        connection.execute(SQL("DELETE FROM {} WHERE rowcall_number = ANY(%s)").format(STAGE), [list(numbers)])
+        connection.execute(
+            SQL("DELETE FROM {} s USING unnest(%s::bigint[]) n WHERE s.rowcall_number = n").format(STAGE),
+            [list(numbers)],
+        )
 
 
 def give_back_keys(connection: Connection[Any], job_id: UUID, numbers: Sequence[int]) -> None:
@@ -310,10 +318,9 @@ def _create(connection: Connection[Any], layout: Layout, new: SQL, only: Composa
 
 def _update(connection: Connection[Any], layout: Layout, only: Composable, expected: int) -> int:
     """How many matches were changed by somebody else meanwhile."""
-    # a planner that doesn't know numbers to be unique takes the join for huge, and reads all of the target for it
-    connection.execute(SQL("ANALYZE {} (rowcall_number)").format(STAGE))
     changed = SQL(
-        "WITH changed AS MATERIALIZED (SELECT s.*, m.tid AS rowcall_tid, m.part AS rowcall_part, m.stamp AS rowcall_stamp "
+        "WITH changed AS MATERIALIZED ("
+        "SELECT s.*, m.tid AS rowcall_tid, m.part AS rowcall_part, m.stamp AS rowcall_stamp "
         "FROM {match} m JOIN {stage} s ON s.rowcall_number = m.number WHERE m.changed{only})"
     ).format(match=MATCH, stage=STAGE, only=only)
     where = SQL("t.ctid = s.rowcall_tid AND t.tableoid = s.rowcall_part AND t.xmin = s.rowcall_stamp")

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from psycopg import Connection
 from psycopg.sql import SQL, Composed, Identifier
 
-from rowcall.store.staging import MATCH, STAGE, Layout
+from rowcall.store.staging import MATCH, STAGE, Layout, found_by
 from rowcall.store.targets import Check, ForeignKey, UniqueIndex
 
 
@@ -32,7 +32,7 @@ def violations(connection: Connection[Any], layout: Layout) -> list[Violation]:
         *(
             _unique(connection, layout, index)
             for index in layout.target.unique
-            if set(index.columns) <= set(layout.staged)
+            if set(index.columns) <= set(layout.staged) and not _matched_by(layout, index)
         ),
         *(
             _check(connection, layout, check)
@@ -41,6 +41,11 @@ def violations(connection: Connection[Any], layout: Layout) -> list[Violation]:
         ),
     ]
     return [violation for violation in found if violation.numbers]
+
+
+def _matched_by(layout: Layout, index: UniqueIndex) -> bool:
+    """Whether every row was looked for by these columns: what was not found breaks no index over them."""
+    return bool(layout.keys) and not layout.version and set(layout.keys[0]) == set(index.columns)
 
 
 def _numbers(connection: Connection[Any], select: Composed) -> list[int]:
@@ -61,9 +66,9 @@ def _foreign(connection: Connection[Any], layout: Layout, key: ForeignKey) -> Vi
     pairs = zip(key.table_columns, key.columns, strict=True)
     same = SQL(" AND ").join(SQL("r.{} = s.{}").format(Identifier(one), Identifier(other)) for one, other in pairs)
     there = SQL(" AND ").join(SQL("s.{} IS NOT NULL").format(Identifier(name)) for name in key.columns)
-    select = SQL("SELECT s.rowcall_number FROM {} s WHERE {} AND NOT EXISTS (SELECT FROM {} r WHERE {}) AND {}").format(
-        STAGE, there, table, same, _written(layout, key.columns)
-    )
+    select = SQL(
+        "SELECT s.rowcall_number FROM {} s WHERE {} AND NOT EXISTS (SELECT FROM {} r WHERE {} OFFSET 0) AND {}"
+    ).format(STAGE, there, table, same, _written(layout, key.columns))
     own = (key.table_schema, key.table_name) == (layout.target.schema, layout.target.name)
     # a row may refer to one that comes with it: PostgreSQL judges that when both are there
     numbers = [] if own else _numbers(connection, select)
@@ -71,15 +76,13 @@ def _foreign(connection: Connection[Any], layout: Layout, key: ForeignKey) -> Vi
 
 
 def _unique(connection: Connection[Any], layout: Layout, index: UniqueIndex) -> Violation:
-    same = SQL(" AND ").join(SQL("t.{0} = s.{0}").format(Identifier(name)) for name in index.columns)
     select = SQL(
-        "SELECT s.rowcall_number FROM {stage} s JOIN {target} t ON {same} "
+        "SELECT s.rowcall_number FROM {stage} s CROSS JOIN {found} "
         "LEFT JOIN {match} m ON m.number = s.rowcall_number "
         "WHERE {written} AND (m.number IS NULL OR (m.tid, m.part) <> (t.ctid, t.tableoid))"
     ).format(
         stage=STAGE,
-        target=layout.target.identifier,
-        same=same,
+        found=found_by(layout, index.columns),
         match=MATCH,
         written=_written(layout, index.columns),
     )
