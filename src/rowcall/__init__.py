@@ -1,8 +1,9 @@
 """Rowcall: bulk data into and out of PostgreSQL, with every row accounted for."""
 
-from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING
+
+from rowcall.lazy import lazily
 
 if TYPE_CHECKING:
     from rowcall.errors import Final, Retryable, RowcallError
@@ -71,16 +72,10 @@ __all__ = [
     "rule",
 ]
 
-_ELSEWHERE = {
-    "rowcall.model": ("Code", "Issue", "Status"),
-    "rowcall.errors": ("Final", "Retryable", "RowcallError"),
-    "rowcall.export.resource": ("Resource",),
+_HOMES = {
+    "errors": ("Final", "Retryable", "RowcallError"),
+    "export.resource": ("Resource",),
+    "model": ("Code", "Issue", "Status"),
 }
-
-
-def __getattr__(name: str) -> object:
-    """Import a public name when it is first used: the command line is quick to start without them."""
-    if name not in __all__:
-        raise AttributeError(f"module 'rowcall' has no attribute {name!r}")
-    home = next((module for module, names in _ELSEWHERE.items() if name in names), "rowcall.importer")
-    return getattr(import_module(home), name)
+_ELSEWHERE = {"__version__", *(name for names in _HOMES.values() for name in names)}
+__getattr__ = lazily(__name__, {**_HOMES, "importer": [name for name in __all__ if name not in _ELSEWHERE]})

@@ -1,5 +1,6 @@
 """The rows of a selection, as frames of text or of types. They come by COPY; no cell passes through a Python object."""
 
+from collections import deque
 from collections.abc import Generator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing, suppress
@@ -7,18 +8,16 @@ from typing import Any
 
 import polars as pl
 import psycopg
-from psycopg import Connection, Copy
-from psycopg.abc import Buffer
+from psycopg import Connection
 from psycopg.sql import SQL
 
 from rowcall.errors import FileRefused
 from rowcall.export.selection import ExportColumn, Selection
-from rowcall.formats.reading import MIB
 from rowcall.model import Code
-from rowcall.store.copying import copied_frame
+from rowcall.store.copying import copied_blocks, copied_frame
 from rowcall.store.db import translated
 
-_BLOCK = 2 * MIB
+_AHEAD = 4
 
 # Values are written the same way everywhere, and a reader of our output may pause for as long as it likes.
 _SETTINGS = """
@@ -51,16 +50,17 @@ def export_rows(connection: Connection[Any], selection: Selection, *, typed: boo
 
 
 def _blocks(connection: Connection[Any], selection: Selection) -> Generator[bytes]:
-    """The lines of COPY in blocks, at least one, with the next being read while the last is worked on."""
+    """The lines of COPY in blocks, at least one, with some being read while others are worked on."""
     statement = SQL("COPY ({}) TO STDOUT (ENCODING 'UTF8')").format(selection.statement)  # one, so one snapshot
-    with connection.cursor().copy(statement) as copy, ThreadPoolExecutor(1, "export") as reader:
+    with closing(copied_blocks(connection, statement)) as blocks, ThreadPoolExecutor(1, "export") as reader:
         wait([reader.submit(int)])  # an interrupt while the thread starts would lose sight of it, and of its work
         try:
-            block = _result(reader.submit(_read_block, copy))
+            ahead = deque(reader.submit(next, blocks, b"") for _ in range(_AHEAD))
+            block = _result(ahead.popleft())
             while True:
-                ahead = reader.submit(_read_block, copy)
+                ahead.append(reader.submit(next, blocks, b""))
                 yield block
-                if not (block := _result(ahead)):
+                if not (block := _result(ahead.popleft())):
                     return
         except psycopg.Error:
             raise
@@ -68,18 +68,6 @@ def _blocks(connection: Connection[Any], selection: Selection) -> Generator[byte
             with suppress(psycopg.Error):
                 connection.cancel_safe(timeout=5)
             raise
-
-
-def _read_block(copy: Copy) -> bytes:
-    """Some whole lines, a few megabytes; nothing at the end."""
-    lines: list[Buffer] = []
-    size = 0
-    while part := copy.read():
-        lines.append(part)
-        size += len(part)
-        if size >= _BLOCK and part[-1] == ord("\n"):  # within a text it would be escaped
-            break
-    return b"".join(lines)
 
 
 def _result(ahead: "Future[bytes]") -> bytes:
