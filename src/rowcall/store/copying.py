@@ -141,9 +141,9 @@ def copied_blocks(connection: Connection[Any], statement: Composed, size: int = 
 
 def _require_success(server: PGconn) -> None:
     """Take what ends a statement off the connection, and raise if it is an error."""
-    while result := server.get_result():
-        if result.status == ExecStatus.FATAL_ERROR:
-            raise error_from_result(result)
+    results = list(iter(server.get_result, None))
+    if failed := next((result for result in results if result.status == ExecStatus.FATAL_ERROR), None):
+        raise error_from_result(failed)
 
 
 def copied_frame(text: bytes, schema: Mapping[str, Any]) -> pl.DataFrame:
