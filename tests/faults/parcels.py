@@ -33,7 +33,16 @@ class ParcelsOnce(AnyParcels):
     once = True
 
 
-IMPORTERS: dict[str, type[Importer]] = {importer.name: importer for importer in (Parcels, ParcelUpdates, ParcelsOnce)}
+class ParcelsTogether(AnyParcels):
+    """Parcels of which all are taken or none."""
+
+    on_match = Update()
+    atomic = True
+
+
+IMPORTERS: dict[str, type[Importer]] = {
+    importer.name: importer for importer in (Parcels, ParcelUpdates, ParcelsOnce, ParcelsTogether)
+}
 
 # The table refuses in its own ways, and keeps a ledger: which transaction of Rowcall's wrote which row.
 TABLES: LiteralString = """

@@ -10,8 +10,9 @@ from contextlib import suppress
 import psycopg
 import pytest
 
-from .conftest import NewTrial
+from .conftest import ROWS, NewTrial
 from .invariants import Account, account_of, differences, violations, violations_at_the_end
+from .parcels import faultless_parcels
 from .seed import seed
 from .trial import Importing, Trial, sessions, wait_for
 
@@ -30,6 +31,21 @@ def test_kills_at_random_moments_do_no_harm(
         kills += _work_through(trial, dice, most=_KILLS - kills)
         assert violations_at_the_end(trial) == {}
         assert differences(account_of(trial), expected(importer)) == []
+
+
+def test_all_or_nothing_whenever_it_is_killed(new_trial: NewTrial) -> None:
+    dice = random.Random(seed())
+    trial = new_trial("parcels_together", content=faultless_parcels(ROWS), batch_rows=100)
+    all_of_it = ROWS - ROWS // 20 + ROWS // 40  # a tenth of the first half is known, every other of them has changed
+    for _ in range(6):
+        importing = _begun(trial)
+        if _ends_within(importing, dice.uniform(0, 2)):
+            break
+        importing.kill()
+        assert trial.sql("SELECT count(*) FROM effect") in ([0], [all_of_it])
+    assert trial.run_to_the_end() == "COMPLETED"
+    assert trial.sql("SELECT count(*) FROM effect") == [all_of_it]
+    assert violations_at_the_end(trial) == {}
 
 
 def _work_through(trial: Trial, dice: random.Random, *, most: int) -> int:

@@ -12,7 +12,6 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 from psycopg import Connection
-from psycopg.abc import Buffer
 from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn
@@ -122,21 +121,19 @@ def copied_blocks(connection: Connection[Any], statement: Composed, size: int = 
     server = connection.pgconn
     arrived = select.poll()
     arrived.register(server.socket, select.POLLIN)
-    lines: list[Buffer] = []
-    held = 0
+    held = bytearray()
     with connection.cursor().copy(statement):
-        while (count := (taken := server.get_copy_data(1))[0]) >= 0:
-            if count:
-                lines.append(taken[1])
-                held += count
+        while (taken := server.get_copy_data(1))[0] >= 0:
+            if taken[0]:
+                held += taken[1]
             else:
                 arrived.poll()
                 server.consume_input()
-            if held >= size:
-                yield b"".join(lines)
-                lines, held = [], 0
+            if len(held) >= size:
+                yield bytes(held)
+                held.clear()
         _require_success(server)
-    yield b"".join(lines)
+    yield bytes(held)
 
 
 def _require_success(server: PGconn) -> None:
