@@ -8,7 +8,7 @@ from pathlib import Path
 OWN, OTHER, STOPPED = "#2f81f7", "#8b949e", "#d9534f"
 _TEXT = "#7a828c"
 _WIDTH, _STEP, _BAR = 760, 24, 14
-_NAMES, _LONGEST = 196, 350
+_NAMES, _LONGEST = 224, 330
 _FONT = 'font-family="system-ui, Segoe UI, Helvetica, Arial, sans-serif" font-size="13"'
 
 
