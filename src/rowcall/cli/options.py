@@ -43,11 +43,9 @@ def read_options(
     ragged: Annotated[
         str, typer.Option(help="Records with too few fields: reject, or pad with empty ones.")
     ] = "reject",
-    decimal: Annotated[
-        str | None, typer.Option(help="Decimal mark, where the values leave it open: point or comma.")
-    ] = None,
+    decimal: Annotated[str | None, typer.Option(help="Decimal mark, point or comma; else the values decide.")] = None,
     date_order: Annotated[
-        str | None, typer.Option(help="Order of dates, where the values leave it open: dmy, mdy or ymd.")
+        str | None, typer.Option(help="Order of dates, dmy, mdy or ymd; else the values decide.")
     ] = None,
 ) -> ReadOptions:
     """The options of `open_rows` from those of a command."""

@@ -42,6 +42,10 @@ _WRITTEN_ALIKE = {
 """Types of a key, with the fields whose values are texts that PostgreSQL would give back as they are."""
 
 
+_NO_COPY = psycopg.errors.FeatureNotSupported
+"""What COPY says to a table with row-level security."""
+
+
 class Route(IntEnum):
     """How careful to be."""
 
@@ -109,7 +113,7 @@ def commit_next(connection: Connection[Any], work: Work, hopes: Hopes) -> RowBat
             split(connection, work.job.id, claimed[0])  # too much for the time a statement is given
             return claimed[0]
         except psycopg.Error as error:
-            if not is_refusal(error):
+            if not is_refusal(error) and not (route is Route.STRAIGHT and isinstance(error, _NO_COPY)):
                 raise
             if route is Route.ISOLATED:  # the guilty are out already: somebody else writes the same rows
                 said = f"{work.importer.target} refuses rows that it took one by one: {error.diag.message_primary}."
@@ -243,8 +247,12 @@ def _staged(connection: Connection[Any], work: Work, good: pl.DataFrame, route: 
     if route >= Route.CHECKED:
         refused |= _violating(connection, work, rows)
     if route is Route.ISOLATED:
-        refused |= _guilty(connection, work, rows)
-    _write(connection, work)
+        guilty, pieces = _guilty(connection, work, rows)
+        refused |= guilty
+        for piece in pieces:
+            _write(connection, work, piece)
+    else:
+        _write(connection, work)
     key_fields = fields_named(work, work.layout.keys[0]) if work.layout.keys else None
     staging.add_outcomes(connection, work.layout, work.job.id, key_fields)
     if work.importer.once:
@@ -252,8 +260,8 @@ def _staged(connection: Connection[Any], work: Work, good: pl.DataFrame, route: 
     add_outcomes(connection, work, _settled([*_failed(refused), *map(_skipped, taken)]))
 
 
-def _write(connection: Connection[Any], work: Work) -> None:
-    changed = staging.write(connection, work.layout)
+def _write(connection: Connection[Any], work: Work, numbers: list[int] | None = None) -> None:
+    changed = staging.write(connection, work.layout, numbers)
     if changed:
         raise Retryable(
             Code.DATABASE_BUSY, f"{changed:,} rows of {work.importer.target} were changed by others meanwhile."
@@ -268,32 +276,48 @@ def _violating(connection: Connection[Any], work: Work, rows: pl.DataFrame) -> d
         found = rows.filter(pl.col("rowcall_number").is_in(fresh))
         for row in found.iter_rows(named=True):
             issues[row["rowcall_number"]] = issue_of_violation(violation, work, row)
-    _take_out(connection, work, issues)
+    _take_out(connection, work, rows, issues)
     return issues
 
 
-def _take_out(connection: Connection[Any], work: Work, issues: dict[int, Issue]) -> None:
+def _take_out(connection: Connection[Any], work: Work, rows: pl.DataFrame, issues: dict[int, Issue]) -> None:
     """Take refused rows out, unless one is refused only because another import has just created it: that is a match."""
-    if issues and (created := staging.matched_meanwhile(connection, work.layout, list(issues))):
+    asked = _by_key(work, rows.filter(pl.col("rowcall_number").is_in(list(issues))))
+    if issues and (created := staging.matched_meanwhile(connection, work.layout, asked)):
         raise Retryable(
             Code.DATABASE_BUSY, f"{created:,} rows of {work.importer.target} were created by others meanwhile."
         )
     staging.remove(connection, list(issues))
 
 
-def _guilty(connection: Connection[Any], work: Work, rows: pl.DataFrame) -> dict[int, Issue]:
-    """Find the rows that can't be written by trying, then take back the trial and take out the guilty."""
+def _by_key(work: Work, rows: pl.DataFrame) -> list[list[int]]:
+    """The numbers of rows, for each key those that are matched by it: the file gives all of it, and no key before."""
+    numbers: list[list[int]] = []
+    for key in work.layout.keys:
+        whole = pl.all_horizontal(pl.col(name).is_not_null() for name in key)
+        numbers.append(rows.filter(whole)["rowcall_number"].to_list())
+        rows = rows.filter(~whole)
+    return numbers
+
+
+def _guilty(connection: Connection[Any], work: Work, rows: pl.DataFrame) -> tuple[dict[int, Issue], list[list[int]]]:
+    """Find the rows that can't be written by trying, then take back the trial and take out the guilty.
+
+    Also returns the others in the pieces in which they could be written, one after the other.
+    """
     issues: dict[int, Issue] = {}
+    pieces: list[list[int]] = []
     waiting = staging.staged_numbers(connection)
     with connection.transaction(force_rollback=True):
+        staging.index_numbers(connection)
         while True:
             issues.clear()
-            _try_halves(connection, waiting, work, _noting(issues, work, rows))
+            _try_halves(connection, waiting, work, pieces, _noting(issues, work, rows))
             if not work.target.refers_to_itself or len(issues) in (0, len(waiting)):
                 break
             waiting = sorted(issues)  # what they refer to may be there by now
-    _take_out(connection, work, issues)
-    return issues
+    _take_out(connection, work, rows, issues)
+    return issues, pieces
 
 
 def _noting(issues: dict[int, Issue], work: Work, rows: pl.DataFrame) -> Callable[[int, psycopg.Error], None]:
@@ -304,13 +328,18 @@ def _noting(issues: dict[int, Issue], work: Work, rows: pl.DataFrame) -> Callabl
 
 
 def _try_halves(
-    connection: Connection[Any], numbers: list[int], work: Work, note: Callable[[int, psycopg.Error], None]
+    connection: Connection[Any],
+    numbers: list[int],
+    work: Work,
+    pieces: list[list[int]],
+    note: Callable[[int, psycopg.Error], None],
 ) -> None:
     if not numbers:
         return
     try:
         with connection.transaction():
             staging.write(connection, work.layout, numbers)
+        pieces.append(numbers)
     except psycopg.Error as error:
         if not is_refusal(error):
             raise
@@ -318,8 +347,8 @@ def _try_halves(
             note(numbers[0], error)
             return
         middle = len(numbers) // 2
-        _try_halves(connection, numbers[:middle], work, note)
-        _try_halves(connection, numbers[middle:], work, note)
+        _try_halves(connection, numbers[:middle], work, pieces, note)
+        _try_halves(connection, numbers[middle:], work, pieces, note)
 
 
 def _failed(refused: dict[int, Issue]) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ Rows are compared by their values as we read them; where PostgreSQL may see it o
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import psycopg
 from psycopg import Connection
 from psycopg.sql import Identifier
 
@@ -25,7 +27,7 @@ from rowcall.importer import Boolean, Choice, Date, DateTime, Decimal, Field, In
 from rowcall.store import sameness
 from rowcall.store.copying import copy_in
 from rowcall.store.db import Database
-from rowcall.store.rows import RowBatch, all_batches, read_rows
+from rowcall.store.rows import PROBLEMS, RowBatch, all_batches, read_rows
 from rowcall.store.targets import Sameness, TargetColumn
 
 _JUDGED = 10_000
@@ -65,7 +67,7 @@ def key_sets(work: Work) -> list[KeySet]:
     sets = [
         KeySet(key, "natural" if place else "key", _asked(work, key))
         for place, key in enumerate(work.importer.keys)
-        if set(key) <= given
+        if set(key) <= set(work.fields)
     ]
     known = {frozenset(one.fields) for one in sets}
     for index in work.target.unique:
@@ -93,7 +95,8 @@ def _asked(work: Work, names: tuple[str, ...]) -> Sameness | None:
 
 def _equal_alike(field: Field, column: TargetColumn) -> bool:
     exact = isinstance(field, _EQUAL_ALIKE.get(column.base, Choice if column.labels else ()))
-    return exact and column.bitwise
+    rounded = column.base.startswith("timestamp") and "(" in column.type
+    return exact and column.bitwise and not rounded
 
 
 def decide_duplicates(database: Database, connection: Connection[Any], work: Work, *, workers: int) -> None:
@@ -153,7 +156,7 @@ def _key_values(connection: Connection[Any], work: Work, sets: Sequence[KeySet],
     names = {name for one in sets for name in one.fields}
     needed = with_scopes(work.lookups, names)
     positions = {name: place for name, place in work.positions.items() if name in needed}
-    rows = rows_of(connection, work, batch, positions).drop("problems")
+    rows = rows_of(connection, work, batch, positions).drop(PROBLEMS)
     constants = work.job.config.constants
     rows = rows.with_columns(pl.lit(constants[name]).alias(name) for name in needed if name in constants)
     rows, _ = resolve(connection, {name: lookup for name, lookup in work.lookups.items() if name in needed}, rows)
@@ -164,9 +167,15 @@ def _read(work: Work, rows: pl.DataFrame, name: str) -> pl.Series:
     field = work.importer.fields[name]
     if name in work.lookups:
         return rows[name]
+    default = field.default_value()
     if name in work.readings:
         field = field.read_as(work.readings[name], work.limits[name])
-    return field.read(rows.select(field.clean()).to_series()).alias(name)
+    missing = pl.repeat(None, rows.height, dtype=pl.String, eager=True)
+    texts = rows.select(field.clean()).to_series() if name in rows.columns else missing
+    values = field.read(texts).alias(name)
+    if default is None:
+        return values
+    return values.to_frame().select(pl.when(texts.is_null()).then(pl.lit(default).first()).otherwise(name)).to_series()
 
 
 def _file(folder: Path, place: int, part: int) -> list[Path]:
@@ -207,7 +216,10 @@ def _told_alike(connection: Connection[Any], work: Work, one: KeySet, told: Same
     for batch in all_batches(connection, work.job.id):
         values = _key_values(connection, work, [one], batch)
         sameness.add(connection, values.rename({"number": "rowcall_number", **columns}))
-    yield from sameness.repeated(connection, told)
+    with suppress(
+        psycopg.DataError
+    ):  # an expression fails on a value: the row will fail by it, the others are undecided
+        yield from sameness.repeated(connection, told)
 
 
 # ---------------------------------------------------------------------------------------------- which one counts
@@ -218,7 +230,7 @@ def _settle(connection: Connection[Any], work: Work, one: KeySet, alike: pl.Data
     good = pl.concat(list(_good(connection, work, one, np.sort(alike["number"].to_numpy()))))
     if not good.height:
         return
-    by = ["alike"] if one.told else list(one.fields)
+    by = "alike" if one.told else "key"
     groups = (
         good.join(alike, on="number", maintain_order="left")
         .group_by(by, maintain_order=True)
@@ -290,4 +302,4 @@ def _good(
             if key and set(key) <= set(good.columns)
             else pl.lit(False)
         )
-        yield good.select("number", *one.fields, keyed.alias("keyed"))
+        yield good.select("number", pl.struct(one.fields).alias("key"), keyed.alias("keyed"))

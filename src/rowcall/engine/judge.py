@@ -12,7 +12,7 @@ from rowcall.engine.verify import verify
 from rowcall.engine.work import Work
 from rowcall.model import Code, Status
 from rowcall.store.queries import query
-from rowcall.store.rows import RowBatch, read_rows
+from rowcall.store.rows import PROBLEMS, RowBatch, read_rows
 
 OUTCOMES = {"row_number": pl.Int64, "status": pl.String, "target_key": pl.String, "issues": pl.String}
 NO_OUTCOMES = pl.DataFrame(schema=OUTCOMES)
@@ -45,7 +45,7 @@ def rows_of(connection: Connection[Any], work: Work, batch: RowBatch, positions:
 def judge_rows(connection: Connection[Any], work: Work, rows: pl.DataFrame, lost: pl.DataFrame) -> Judged:
     """Judge rows as `read_rows` gives them; `lost` are outcomes of rows that another row of the file beats."""
     broken, unusable = _problems(work, rows)
-    texts = rows.drop("problems").with_columns(
+    texts = rows.drop(PROBLEMS).with_columns(
         pl.lit(text).alias(name) for name, text in work.job.config.constants.items()
     )
     if broken.height:
@@ -92,7 +92,7 @@ def _problems(work: Work, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFram
     broken: list[dict[str, Any]] = []
     cells: list[dict[str, Any]] = []
     fields = {position: name for name, position in work.positions.items()}
-    for number, text in rows.filter(pl.col("problems").is_not_null()).select("number", "problems").iter_rows():
+    for number, text in rows.filter(pl.col(PROBLEMS).is_not_null()).select("number", PROBLEMS).iter_rows():
         said = msgspec.json.decode(text)
         if record := said.get("record"):
             issue = {"code": record["code"], "field": None, "value": record["raw"][:200], "message": record["message"]}

@@ -231,13 +231,13 @@ def _counted(
 
 
 def _date_order(connection: Connection[Any], job: Job, column: ColumnMapping) -> Literal["dmy", "mdy", "ymd"]:
-    counted = _counted(connection, job, column, "date_evidence")
-    if not counted.first and not counted.second and not counted.open:
-        return job.config.read.date_order or ("dmy" if counted.example else "ymd")  # 5/5/2024 is one day either way
-    if counted.first != counted.second:
-        return "dmy" if counted.first > counted.second else "mdy"
     if job.config.read.date_order:
         return job.config.read.date_order
+    counted = _counted(connection, job, column, "date_evidence")
+    if not counted.first and not counted.second and not counted.open:
+        return "dmy" if counted.example else "ymd"  # 5/5/2024 is one day either way
+    if counted.first != counted.second:
+        return "dmy" if counted.first > counted.second else "mdy"
     raise Final(
         Code.AMBIGUOUS_DATES,
         f"Column {column.header!r} has dates such as {counted.example!r} that can be read with the day "
@@ -249,14 +249,12 @@ def _date_order(connection: Connection[Any], job: Job, column: ColumnMapping) ->
 def _decimal_mark(
     connection: Connection[Any], job: Job, column: ColumnMapping, declared: Field, *, exact: bool
 ) -> Literal[".", ","]:
+    if job.config.read.decimal:
+        return job.config.read.decimal
     counted = _counted(connection, job, column, "number_evidence")
     if counted.first != counted.second:
         return "." if counted.first > counted.second else ","
-    if not counted.open and not counted.first:
-        return job.config.read.decimal or "."
-    if job.config.read.decimal:
-        return job.config.read.decimal
-    if exact:
+    if exact or (not counted.open and not counted.first):
         return "."
     if isinstance(declared, Integer):
         return "." if "," in (counted.example or "") else ","  # a whole number: what stands in it can only group digits

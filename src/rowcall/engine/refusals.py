@@ -19,6 +19,8 @@ _CODES = {
     "23514": Code.CHECK_VIOLATION,
     "23502": Code.NOT_NULL_VIOLATION,
 }
+_NOT_THE_ROWS = ("08", "40", "53", "57", "58", "XX")
+"""Of errors: the connection, a collision with others, the server."""
 _COPY_COLUMN = re.compile(r"^COPY .*?, line \d+, column (.+?)(?:: |$)", re.MULTILINE)
 _DETAIL_COLUMNS = re.compile(r"^Key \(([^)]*)\)=")
 
@@ -28,6 +30,10 @@ def is_refusal(error: psycopg.Error) -> bool:
     if isinstance(error, Dropped):
         return True
     state = error.sqlstate or ""
+    if state == "42501" and "row-level security" in (error.diag.message_primary or ""):
+        return True
+    if "PL/pgSQL function" in (error.diag.context or "") and not state.startswith(_NOT_THE_ROWS):
+        return True
     raised = type(error) is psycopg.DatabaseError and state != ""  # a code that only an application's trigger can mean
     return raised or state[:2] in ("22", "23", "44", "54", "P0") or state == "21000"
 

@@ -92,8 +92,10 @@ def _looked_up(
 ) -> pl.DataFrame:
     column = table.columns[by]
     same: Composable = SQL("t.{} = v.text::{}").format(Identifier(by), SQL(column.base))  # pyright: ignore[reportArgumentType] (a name from the catalog)
-    if column.base in _TEXTS:
-        same = SQL("t.{} IN (v.text, lower(v.text))").format(Identifier(by))
+    asked_as = SQL("SELECT text, scope, text AS sought FROM given")
+    if column.base in _TEXTS:  # each in its own row: an OR could not be hashed
+        same = SQL("t.{} = v.sought").format(Identifier(by))
+        asked_as = SQL("SELECT text, scope, text AS sought FROM given UNION SELECT text, scope, lower(text) FROM given")
     elif column.base not in _FITS:
         same = SQL("t.{}::text = v.text").format(Identifier(by))
     if lookup.within:
@@ -101,9 +103,10 @@ def _looked_up(
     exact = SQL("t.{}::text = v.text").format(Identifier(by)) if column.base in _TEXTS else SQL("true")
     # no parameters: a percent sign in a name would be taken for one
     select = SQL(
+        "WITH given AS (SELECT * FROM unnest({texts}::text[], {scopes}::text[]) AS given (text, scope)) "
         "SELECT text, scope, min(key), count(DISTINCT key) FROM ("
         "SELECT v.text, v.scope, t.{to}::text AS key, {exact} AS exact, bool_or({exact}) OVER asked AS any_exact "
-        "FROM unnest({texts}::text[], {scopes}::text[]) AS v (text, scope) JOIN {table} t ON {same} "
+        "FROM ({asked}) v JOIN {table} t ON {same} "
         "WINDOW asked AS (PARTITION BY v.text, v.scope)) found WHERE exact OR NOT any_exact GROUP BY text, scope"
     ).format(
         to=Identifier(lookup.to),
@@ -112,6 +115,7 @@ def _looked_up(
         scopes=Literal(asked["_scope"].to_list()),
         table=table.identifier,
         same=same,
+        asked=asked_as,
     )
     rows = connection.execute(select).fetchall()
     schema = {name: pl.String, "_scope": pl.String, "_key": pl.String, "_keys": pl.Int64}

@@ -9,7 +9,8 @@ _LONGEST = 400  # characters; a longer key is kept as its hash, since an index e
 
 def row_keys(keys: tuple[tuple[str, ...], ...], rows: pl.DataFrame) -> pl.Series:
     """One key per row: the values of the first declared key that are all there, else a hash of all values."""
-    declared = [_joined(list(key)) for key in keys]
+    # a natural key is no key, even where both read the same
+    declared = [_joined(list(key)) if not place else "\x1d" + _joined(list(key)) for place, key in enumerate(keys)]
     content = _joined([name for name in rows.columns if name != "rowcall_number"], nulls="\x1e")
     parts = rows.select(
         pl.coalesce(declared).alias("key") if declared else pl.lit(None, pl.String).alias("key"),

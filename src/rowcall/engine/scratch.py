@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from rowcall.store.rows import RowBatch
+from rowcall.store.rows import PROBLEMS, RowBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,11 @@ class Scratch:
         rows = pl.read_ipc(file.read_bytes())  # read, not mapped: pages of the file would count as ours
         if not {str(position) for position in positions.values()} <= set(rows.columns):
             return None
-        rows = rows.select("number", "problems", *(pl.col(str(at)).alias(name) for name, at in positions.items()))
+        rows = rows.select(
+            "number",
+            pl.col("problems").alias(PROBLEMS),
+            *(pl.col(str(at)).alias(name) for name, at in positions.items()),
+        )
         return rows.filter(pl.col("number").is_between(batch.first_row, batch.last_row))
 
     def file(self, batch: int) -> Path:

@@ -71,6 +71,7 @@ def _round(connection: Connection[Any], work: Work, check: Callable[[], None]) -
     while True:
         check()
         with connection.transaction():
+            connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
             numbers = _waiting(connection, work, after)
             if not numbers:
                 return progress

@@ -52,8 +52,17 @@ class Work:
     @property
     def unforeseen(self) -> bool:
         """Whether rows can collide in a way that shows only when they are written."""
-        odd = (index for index in self.target.odd_unique if not self.layout.given.issuperset(index.columns))
-        return bool(self.target.exclusions) or any(odd)
+        given = self.layout.given
+        partly = any(not given.issuperset(index.columns) for index in self.target.odd_unique) or any(
+            not given.issuperset(index.columns) and not given.isdisjoint(self._made_of(index.columns))
+            for index in self.target.unique
+        )
+        return bool(self.target.exclusions) or partly
+
+    def _made_of(self, columns: list[str]) -> set[str]:
+        """The columns, and for one that is generated all that it may be made of."""
+        generated = any(self.target.columns[name].generated for name in columns)
+        return set(self.target.columns) if generated else set(columns)
 
 
 def prepare_work(
@@ -90,7 +99,7 @@ def _layout(importer: type[Importer], target: Target, brought: list[str], given:
         on_match = "update"
     elif isinstance(how, Fail):
         on_match = "fail"
-    keys = [key for key in importer.keys if set(key) <= given]
+    keys = [key for key in importer.keys if set(key) <= set(brought)]
     return Layout(
         target=target,
         columns=tuple(importer.fields[name].column for name in brought),

@@ -67,9 +67,9 @@ class ReadOptions:
     ragged: Literal["reject", "pad"] = "reject"
     """A record with too few fields, or too many empty ones: a bad record, or fitted with empty fields at its end."""
     decimal: Literal[".", ","] | None = None
-    """The decimal mark, where a column's values leave it open."""
+    """The decimal mark; None: the values of each column decide."""
     date_order: Literal["dmy", "mdy", "ymd"] | None = None
-    """The order of day, month and year, where a column's values leave it open."""
+    """The order of day, month and year; None: the values of each column decide."""
     limits: Limits = field(default_factory=Limits)
 
 

@@ -14,6 +14,9 @@ from rowcall.model import Status
 from rowcall.store.copying import copy_in, read_columns
 from rowcall.store.queries import query
 
+PROBLEMS = "problems?"
+"""The column with what the reader said of a row. No field can have such a name."""
+
 _ROW = Identifier("rowcall", "row")
 
 
@@ -123,8 +126,8 @@ def read_rows(
     last: int,
     numbers: Sequence[int] | None = None,
 ) -> pl.DataFrame:
-    """Rows by number: `number`, `problems`, and the cells at these positions under the given names."""
-    columns: dict[str, Composable] = {"problems": SQL("problems::text")}
+    """Rows by number: `number`, `PROBLEMS`, and the cells at these positions under the given names."""
+    columns: dict[str, Composable] = {PROBLEMS: SQL("problems::text")}
     for name, position in positions.items():
         columns[name] = SQL("cells[{}]").format(Literal(position + 1))
     only = SQL(" AND number = ANY({})").format(Literal(list(numbers))) if numbers is not None else SQL("")

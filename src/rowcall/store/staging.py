@@ -21,8 +21,12 @@ from rowcall.store.targets import Target
 
 STAGE = Identifier("pg_temp", "rowcall_stage")
 MATCH = Identifier("pg_temp", "rowcall_match")
-_NO_EQUALITY: dict[str, LiteralString] = {"xml": "text", "json": "jsonb", "point": "text", "polygon": "text"}
-_COPY_LINE = re.compile(r"\bline (\d+)")
+_COMPARED_AS: dict[str, LiteralString] = {
+    **dict.fromkeys(("xml", "json", "point", "polygon"), "text"),  # they have no equality
+    **dict.fromkeys(("circle", "box", "path", "interval", "citext"), "text"),  # theirs takes what differs for equal
+}
+_COPY_LINE = re.compile(r"^COPY .*?, line (\d+)", re.MULTILINE)
+_PIECE = 500
 OnMatch = Literal["skip", "fail", "update", "version"]
 
 
@@ -93,7 +97,7 @@ def copy_taken(
 ) -> list[tuple[int, psycopg.Error]]:
     """COPY what the table takes of the rows; those that it refuses come back with the reason.
 
-    COPY names the line where it stopped: what stands before goes in again, what stands behind is tried next.
+    COPY names the line where it stopped: what stands before goes in again, what stands behind is tried next, in pieces.
     """
     refused: list[tuple[int, psycopg.Error]] = []
     waiting = [rows]
@@ -102,13 +106,13 @@ def copy_taken(
         try:
             with connection.transaction():
                 copy_in(connection, table, part)
-        except (psycopg.DataError, psycopg.IntegrityError) as error:
+        except psycopg.Error as error:
             line = _COPY_LINE.search(error.diag.context or "")
-            if line is None or part.height == 0:
+            if line is None or isinstance(error, psycopg.OperationalError):
                 raise
             guilty = int(line[1]) - 1
             refused.append((part.item(guilty, "rowcall_number"), error))
-            waiting += [piece for piece in (part.slice(guilty + 1), part.head(guilty)) if piece.height]
+            waiting += [*part.slice(guilty + 1).iter_slices(_PIECE), part.head(guilty)]
     return refused
 
 
@@ -118,22 +122,25 @@ def match(connection: Connection[Any], layout: Layout) -> None:
         connection.execute(_match_statement(layout, key, layout.keys[:place]))
 
 
-def matched_meanwhile(connection: Connection[Any], layout: Layout, numbers: Sequence[int]) -> int:
-    """How many of these staged rows had no match and have one by now: somebody else created it."""
+def matched_meanwhile(connection: Connection[Any], layout: Layout, numbers: Sequence[Sequence[int]]) -> int:
+    """How many staged rows had no match and have one by now: somebody else created it.
+
+    `numbers` are the rows in question, for each key those that are matched by it.
+    """
     count = 0
-    for place, key in enumerate(layout.keys):
+    for key, asked in zip(layout.keys, numbers, strict=True):
         select = SQL(
-            "SELECT count(*) FROM unnest({numbers}::bigint[]) n JOIN {stage} s ON s.rowcall_number = n "
+            "SELECT count(*) FROM unnest({numbers}::bigint[]) AS asked (number) "
+            "JOIN {stage} s ON s.rowcall_number = asked.number "
             "CROSS JOIN {found} WHERE NOT EXISTS (SELECT FROM {match} m WHERE m.number = s.rowcall_number) "
             # what another staged row matched was there before
-            "AND {unmatched} AND {left}"
+            "AND {unmatched}"
         ).format(
-            numbers=Value(list(numbers)),
+            numbers=Value(list(asked)),
             stage=STAGE,
             found=found_by(layout, key),
             match=MATCH,
             unmatched=_UNMATCHED,
-            left=_without(layout.keys[:place]),
         )
         row = connection.execute(select).fetchone()
         count += row[0] if row else 0
@@ -167,7 +174,7 @@ def _without(keys: tuple[tuple[str, ...], ...]) -> Composed:
 def _match_statement(layout: Layout, key: tuple[str, ...], earlier: tuple[tuple[str, ...], ...]) -> Composed:
     left = [_without(earlier), *([_UNMATCHED] if earlier else [])]  # a row of the target is matched once
     changed = _changed(layout)
-    image = SQL("to_jsonb(t) - 'ctid' - 'xmin' - 'tableoid'")
+    image = SQL("to_jsonb(t.*) - 'ctid' - 'xmin' - 'tableoid'")
     before = SQL("CASE WHEN {} THEN {} END").format(changed, image) if _writes(layout) else SQL("NULL::jsonb")
     return SQL(
         "INSERT INTO {match} SELECT s.rowcall_number, {key}, t.ctid, t.tableoid, t.xmin, {version}, {changed}, "
@@ -198,7 +205,7 @@ def _changed(layout: Layout) -> Composable:
 
 
 def _comparable(layout: Layout, name: str) -> Composable:
-    cast = _NO_EQUALITY.get(layout.target.columns[name].base)
+    cast = _COMPARED_AS.get(layout.target.columns[name].base)
     return SQL("::{}").format(SQL(cast)) if cast else SQL("")
 
 
@@ -270,7 +277,9 @@ def remove(connection: Connection[Any], numbers: Sequence[int]) -> None:
     """Take rows out of the temporary table."""
     if numbers:
         connection.execute(
-            SQL("DELETE FROM {} s USING unnest(%s::bigint[]) n WHERE s.rowcall_number = n").format(STAGE),
+            SQL(
+                "DELETE FROM {} s USING unnest(%s::bigint[]) AS gone (number) WHERE s.rowcall_number = gone.number"
+            ).format(STAGE),
             [list(numbers)],
         )
 
@@ -296,50 +305,73 @@ def write(connection: Connection[Any], layout: Layout, numbers: Sequence[int] | 
         ).format(new, STAGE, MATCH, only)
     ).fetchone()
     to_create, to_update = counted or (0, 0)
-    if to_create:
-        _create(connection, layout, new, only, to_create)
-    if to_update and layout.on_match == "update":
-        return _update(connection, layout, only, to_update)
-    return 0
-
-
-def _create(connection: Connection[Any], layout: Layout, new: SQL, only: Composable, expected: int) -> None:
-    written = SQL(", ").join(map(Identifier, layout.staged))
-    created = connection.execute(
-        SQL(
-            "INSERT INTO {target} ({written}) OVERRIDING SYSTEM VALUE SELECT {written} FROM {stage} s "
-            "WHERE NOT EXISTS (SELECT FROM {match} m WHERE m.number = s.rowcall_number AND NOT {new}){only} "
-            "ORDER BY s.rowcall_number"
-        ).format(target=layout.target.identifier, written=written, stage=STAGE, match=MATCH, new=new, only=only)
-    )
-    if created.rowcount < expected:
+    if layout.on_match != "update":
+        to_update = 0
+    if not to_create and not to_update:
+        return 0
+    # one statement, so that triggers and foreign keys see the target when all of it is there
+    parts = {
+        "created": _creating(layout, new, only) if to_create else SQL("SELECT 0 AS number WHERE false"),
+        "updated": _updating(layout) if to_update else SQL("SELECT 0 AS number WHERE false"),
+    }
+    done = connection.execute(
+        SQL("WITH {changed}, created AS ({created}), updated AS ({updated}) ").format(
+            changed=_changed_rows(only), **parts
+        )
+        + SQL("SELECT (SELECT count(*) FROM created), (SELECT count(*) FROM updated)")
+    ).fetchone()
+    created, updated = done or (0, 0)
+    if created < to_create:
         raise Dropped
+    return _left_out(connection, layout, only, to_update - updated) if updated < to_update else 0
 
 
-def _update(connection: Connection[Any], layout: Layout, only: Composable, expected: int) -> int:
-    """How many matches were changed by somebody else meanwhile."""
-    changed = SQL(
-        "WITH changed AS MATERIALIZED ("
+def _creating(layout: Layout, new: SQL, only: Composable) -> Composed:
+    written = SQL(", ").join(map(Identifier, layout.staged))
+    return SQL(
+        "INSERT INTO {target} ({written}) OVERRIDING SYSTEM VALUE SELECT {written} FROM {stage} s "
+        "WHERE NOT EXISTS (SELECT FROM {match} m WHERE m.number = s.rowcall_number AND NOT {new}){only} "
+        "ORDER BY s.rowcall_number RETURNING 1"
+    ).format(target=layout.target.identifier, written=written, stage=STAGE, match=MATCH, new=new, only=only)
+
+
+_SEEN = SQL("t.ctid = s.rowcall_tid AND t.tableoid = s.rowcall_part AND t.xmin = s.rowcall_stamp")
+"""Whether a row of the target is as it was when it was matched."""
+
+
+def _changed_rows(only: Composable) -> Composed:
+    return SQL(
+        "changed AS MATERIALIZED ("
         "SELECT s.*, m.tid AS rowcall_tid, m.part AS rowcall_part, m.stamp AS rowcall_stamp "
         "FROM {match} m JOIN {stage} s ON s.rowcall_number = m.number WHERE m.changed{only})"
     ).format(match=MATCH, stage=STAGE, only=only)
-    where = SQL("t.ctid = s.rowcall_tid AND t.tableoid = s.rowcall_part AND t.xmin = s.rowcall_stamp")
+
+
+def _updating(layout: Layout) -> Composed:
     assignments = SQL(", ").join(
         SQL("{} = {}").format(Identifier(name), _new(layout, name)) for name in layout.compared
     )
-    updated = connection.execute(
-        SQL("{} UPDATE {} t SET {} FROM changed s WHERE {}").format(
-            changed, layout.target.identifier, assignments, where
-        )
+    return SQL("UPDATE {} t SET {} FROM changed s WHERE {} RETURNING 1").format(
+        layout.target.identifier, assignments, _SEEN
     )
-    if updated.rowcount == expected:
-        return 0
+
+
+def _left_out(connection: Connection[Any], layout: Layout, only: Composable, count: int) -> int:
+    """How many matches somebody else has changed: all that were not updated, unless a trigger dropped some of them."""
     as_they_were = connection.execute(
-        SQL("{} SELECT count(*) FROM changed s JOIN {} t ON {}").format(changed, layout.target.identifier, where)
+        SQL("WITH {} SELECT count(*) FROM changed s JOIN {} t ON {}").format(
+            _changed_rows(only), layout.target.identifier, _SEEN
+        )
     ).fetchone()
     if as_they_were and as_they_were[0]:
         raise Dropped
-    return expected - updated.rowcount
+    return count
+
+
+def index_numbers(connection: Connection[Any]) -> None:
+    """Have rows found by number without reading all. Of use where they are written piece by piece."""
+    connection.execute(SQL("CREATE INDEX ON {} (rowcall_number)").format(STAGE))
+    connection.execute(SQL("CREATE INDEX ON {} (number)").format(MATCH))
 
 
 def staged_numbers(connection: Connection[Any]) -> list[int]:

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import psycopg
 from psycopg import Connection
 from psycopg.sql import SQL, Composed, Identifier
+from psycopg.sql import Literal as Value
 
 from rowcall.store.staging import MATCH, STAGE, Layout, found_by
 from rowcall.store.targets import Check, ForeignKey, UniqueIndex
@@ -49,7 +51,12 @@ def _matched_by(layout: Layout, index: UniqueIndex) -> bool:
 
 
 def _numbers(connection: Connection[Any], select: Composed) -> list[int]:
-    return [number for (number,) in connection.execute(select)]
+    """The rows that a query finds; none if it fails on their values, as a check may that divides by one of them."""
+    try:
+        with connection.transaction():
+            return [number for (number,) in connection.execute(select)]
+    except (psycopg.DataError, psycopg.errors.RaiseException):
+        return []
 
 
 def _written(layout: Layout, columns: list[str]) -> Composed:
@@ -69,10 +76,33 @@ def _foreign(connection: Connection[Any], layout: Layout, key: ForeignKey) -> Vi
     select = SQL(
         "SELECT s.rowcall_number FROM {} s WHERE {} AND NOT EXISTS (SELECT FROM {} r WHERE {} OFFSET 0) AND {}"
     ).format(STAGE, there, table, same, _written(layout, key.columns))
-    own = (key.table_schema, key.table_name) == (layout.target.schema, layout.target.name)
-    # a row may refer to one that comes with it: PostgreSQL judges that when both are there
-    numbers = [] if own else _numbers(connection, select)
+    if (key.table_schema, key.table_name) == (layout.target.schema, layout.target.name):
+        numbers = _without_companion(connection, layout, key, select)
+    else:
+        numbers = _numbers(connection, select)
     return Violation(numbers, "foreign", key.name, key.columns, key.table_name)
+
+
+def _without_companion(connection: Connection[Any], layout: Layout, key: ForeignKey, select: Composed) -> list[int]:
+    """Of rows that refer to none of their table: those that refer to none that comes with them either."""
+    if not set(key.table_columns) <= set(layout.staged):
+        return _numbers(connection, select)
+    pairs = list(zip(key.table_columns, key.columns, strict=True))
+    same = SQL(" AND ").join(SQL("x.{} = s.{}").format(Identifier(one), Identifier(other)) for one, other in pairs)
+    lost: list[int] = []
+    while True:
+        # who refers to a row that doesn't get in doesn't get in
+        found = _numbers(
+            connection,
+            SQL(
+                "SELECT l.rowcall_number FROM ({select}) l JOIN {stage} s ON s.rowcall_number = l.rowcall_number "
+                "WHERE l.rowcall_number <> ALL ({lost}::bigint[]) AND NOT EXISTS ("
+                "SELECT FROM {stage} x WHERE {same} AND x.rowcall_number <> ALL ({lost}::bigint[]))"
+            ).format(select=select, stage=STAGE, same=same, lost=Value(lost)),
+        )
+        if not found:
+            return lost
+        lost += found
 
 
 def _unique(connection: Connection[Any], layout: Layout, index: UniqueIndex) -> Violation:
@@ -90,9 +120,15 @@ def _unique(connection: Connection[Any], layout: Layout, index: UniqueIndex) -> 
 
 
 def _check(connection: Connection[Any], layout: Layout, check: Check) -> Violation:
-    select = SQL("SELECT s.rowcall_number FROM {} s WHERE NOT ({}) AND {}").format(
+    # where a blank leaves the value that is there, PostgreSQL alone can judge
+    kept = [name for name in check.columns if layout.target.columns[name].not_null]
+    blank = SQL(" OR ").join([SQL("false"), *(SQL("s.{} IS NULL").format(Identifier(name)) for name in kept)])
+    matched = SQL("EXISTS (SELECT FROM {} m WHERE m.number = s.rowcall_number)").format(MATCH)
+    select = SQL("SELECT s.rowcall_number FROM {} s WHERE NOT ({}) AND {} AND NOT (({}) AND {})").format(
         STAGE,
         SQL(check.expression),  # pyright: ignore[reportArgumentType] (the catalog's own expression)
         _written(layout, check.columns),
+        blank,
+        matched,
     )
     return Violation(_numbers(connection, select), "check", check.name, check.columns)

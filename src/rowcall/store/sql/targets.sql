@@ -42,10 +42,13 @@ SELECT c.relname AS name,
        i.indisprimary AS primary
 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 WHERE i.indrelid = %(oid)s AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
+    AND NOT EXISTS (SELECT FROM unnest(i.indkey::int2[], i.indcollation::oid[]) k (attnum, by)
+                    JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum WHERE k.by <> a.attcollation)
 ORDER BY i.indisprimary DESC, c.relname
 
 -- target_odd_unique --
--- The unique indexes with an idea of their own of what is the same: expressions, a condition, nulls that are equal.
+-- The unique indexes with an idea of their own of what is the same: expressions, a condition, nulls that are equal,
+-- another collation than the column's.
 SELECT c.relname AS name,
        ARRAY(SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attnum > 0
              AND (a.attnum = ANY (i.indkey::int2[]) OR a.attnum IN (
@@ -61,7 +64,9 @@ SELECT c.relname AS name,
        i.indnullsnotdistinct AS nulls_equal
 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 WHERE i.indrelid = %(oid)s AND i.indisunique AND i.indisvalid
-    AND (i.indpred IS NOT NULL OR i.indexprs IS NOT NULL OR i.indnullsnotdistinct)
+    AND (i.indpred IS NOT NULL OR i.indexprs IS NOT NULL OR i.indnullsnotdistinct
+        OR EXISTS (SELECT FROM unnest(i.indkey::int2[], i.indcollation::oid[]) k (attnum, by)
+                   JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum WHERE k.by <> a.attcollation))
 ORDER BY c.relname
 
 -- target_exclusions --
@@ -86,4 +91,6 @@ SELECT k.conname AS name,
        ARRAY(SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)
              ORDER BY a.attnum) AS columns,
        pg_get_expr(k.conbin, k.conrelid) AS expression
-FROM pg_constraint k WHERE k.conrelid = %(oid)s AND k.contype = 'c' ORDER BY k.conname
+FROM pg_constraint k WHERE k.conrelid = %(oid)s AND k.contype = 'c'
+    AND coalesce((to_jsonb(k)->>'conenforced')::boolean, true)  -- from PostgreSQL 18 on
+ORDER BY k.conname

@@ -1,0 +1,162 @@
+"""Tables with habits of their own: checks that raise, triggers that write, names that others use too."""
+
+from typing import Any, LiteralString, cast
+
+import pytest
+
+from rowcall import DateTime, Importer, Integer, Json, Text, Update
+from rowcall.formats import ReadOptions
+from rowcall.model import State
+from rowcall.store.db import Database
+
+from .importing import Result, declared, run_import, sql
+
+BATCHES = pytest.mark.parametrize("batch_rows", [1, 2, 100])
+ID: dict[str, Any] = {"id": Integer(required=True)}
+
+
+def imported(database: Database, importer: type[Importer], text: str, batch_rows: int, **how: Any) -> Result:
+    """What a dry run says and the import then does."""
+    plan = run_import(database, importer, text, batch_rows=batch_rows, dry_run=True, **how)
+    done = run_import(database, importer, text, batch_rows=batch_rows, **how)
+    assert plan.told == done.told
+    return done
+
+
+@BATCHES
+def test_check_that_raises_fails_its_row(database: Database, batch_rows: int) -> None:
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY, total int, qty int, CHECK (total / qty < 100))")
+    importer = declared("t", key="id", **ID, total=Integer(), qty=Integer())
+    result = imported(database, importer, "id,total,qty\n1,5,1\n2,5,0\n3,500,1\n4,6,1\n", batch_rows)
+    assert [told.split()[0] for told in result.told] == ["created", "failed", "failed", "created"]
+    assert "division by zero" in result.issue(2).message
+
+
+@BATCHES
+def test_domain_whose_check_is_a_function_refuses_its_row(database: Database, batch_rows: int) -> None:
+    sql(
+        database,
+        """
+        CREATE FUNCTION good(x text) RETURNS boolean LANGUAGE plpgsql AS $$
+        BEGIN
+            IF x = 'bad' THEN RAISE EXCEPTION 'not this'; END IF;
+            RETURN true;
+        END $$;
+        CREATE DOMAIN code AS text CHECK (good(VALUE));
+        CREATE TABLE t (id int PRIMARY KEY, code code);
+        """,
+    )
+    importer = declared("t", key="id", **ID, code=Text())
+    result = imported(database, importer, "id,code\n1,a\n2,b\n3,bad\n4,c\n", batch_rows)
+    assert [told.split()[0] for told in result.told] == ["created", "created", "failed", "created"]
+
+
+@BATCHES
+def test_trigger_may_write_to_rows_of_the_same_batch(database: Database, batch_rows: int) -> None:
+    sql(
+        database,
+        """
+        CREATE TABLE cat (id int PRIMARY KEY, name text, parent int, children int NOT NULL DEFAULT 0);
+        INSERT INTO cat VALUES (1, 'old');
+        CREATE FUNCTION count_child() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN UPDATE cat SET children = children + 1 WHERE id = NEW.parent; RETURN NULL; END $$;
+        CREATE TRIGGER count_child AFTER INSERT ON cat FOR EACH ROW EXECUTE FUNCTION count_child();
+        """,
+    )
+    importer = declared("cat", key="id", on_match=Update(), **ID, name_=Text(), parent=Integer())
+    result = imported(database, importer, "id,name,parent\n1,new,\n2,kid,1\n", batch_rows)
+    assert result.told == ["updated", "created"]
+    assert result.values("id", "name", "children") == [(1, "new", 1), (2, "kid", 0)]
+
+
+@BATCHES
+@pytest.mark.parametrize("name", ["t", "n", "s", "m", "problems", "keyed", "numbers", "alike", "line", "cells"])
+def test_columns_may_be_called_what_we_call_ours(database: Database, name: str, batch_rows: int) -> None:
+    table = f'CREATE TABLE t ("{name}" int PRIMARY KEY, code text UNIQUE, extra jsonb)'
+    sql(database, cast("LiteralString", table))
+    sql(database, "INSERT INTO t VALUES (1, 'a', '{\"q\": 1}'), (9, 'x', NULL)")
+    fields = {name: Integer(required=True), "code": Text(), "extra": Json()}
+    importer = declared("t", key=name, on_match=Update(), **fields)
+    result = imported(database, importer, f"{name},code\n1,b\n2,x\n3,c\n3,d\n", batch_rows)
+    assert [told.split()[0] for told in result.told] == ["updated", "failed", "skipped", "created"]
+    assert result.outcomes[1].before == {name: 1, "code": "a", "extra": {"q": 1}}
+
+
+@BATCHES
+def test_index_whose_expression_raises_fails_its_row(database: Database, batch_rows: int) -> None:
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY, code text); CREATE UNIQUE INDEX ON t ((code::int))")
+    result = imported(database, declared("t", key="id", **ID, code=Text()), "id,code\n1,5\n2,abc\n3,6\n", batch_rows)
+    assert [told.split()[0] for told in result.told] == ["created", "failed", "created"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new"),
+    [
+        ("interval", "1 mon", "30 days"),
+        ("circle", "<(0,0),1>", "<(5,5),1>"),
+        ("json", '{"a":1}', '{"a":2}'),
+    ],
+)
+def test_values_that_differ_are_changes_whatever_their_type_calls_equal(
+    database: Database, kind: str, old: str, new: str
+) -> None:
+    sql(database, cast("LiteralString", f"CREATE TABLE t (id int PRIMARY KEY, x {kind})"))
+    sql(database, cast("LiteralString", f"INSERT INTO t VALUES (1, '{old}')"))
+    importer = declared("t", key="id", on_match=Update(), **ID, x=Text())
+    for value, told in ((old, "unchanged"), (new, "updated"), (new, "unchanged")):
+        quoted = value.replace('"', '""')
+        assert run_import(database, importer, f'id,x\n1,"{quoted}"\n').told == [told]
+
+
+@BATCHES
+def test_default_is_part_of_a_key(database: Database, batch_rows: int) -> None:
+    sql(database, "CREATE TABLE t (tenant text NOT NULL, code int NOT NULL, name text, PRIMARY KEY (tenant, code))")
+    importer = declared(
+        "t", key=("tenant", "code"), on_match=Update(), tenant=Text(default="acme"), code=Integer(), name_=Text()
+    )
+    result = imported(database, importer, "tenant,code,name\n,5,a\nacme,5,b\nother,5,c\n", batch_rows)
+    assert [told.split()[0] for told in result.told] == ["skipped", "created", "created"]
+    assert run_import(database, importer, "code,name\n5,b\n", batch_rows=batch_rows).told == ["unchanged"]
+
+
+@pytest.mark.parametrize(("batch_rows", "workers"), [(1, 4), (1, 1), (100, 1)])
+@pytest.mark.parametrize(
+    "table",
+    [
+        "CREATE TABLE t (id int PRIMARY KEY, ref text, tenant text DEFAULT 'acme', UNIQUE (tenant, ref))",
+        "CREATE TABLE t (id int PRIMARY KEY, ref text, low text GENERATED ALWAYS AS (lower(ref)) STORED UNIQUE)",
+    ],
+    ids=["default", "generated"],
+)
+def test_first_row_counts_where_the_file_lacks_a_column_of_the_index(
+    database: Database, table: LiteralString, batch_rows: int, workers: int
+) -> None:
+    sql(database, table)
+    importer = declared("t", key="id", **ID, ref=Text())
+    result = imported(database, importer, "id,ref\n1,a\n2,a\n3,b\n", batch_rows, workers=workers)
+    assert [told.split()[0] for told in result.told] == ["created", "failed", "created"]
+
+
+@BATCHES
+def test_times_that_the_column_rounds_are_the_same_key(database: Database, batch_rows: int) -> None:
+    sql(database, "CREATE TABLE t (at timestamptz(0) PRIMARY KEY, x text)")
+    importer = declared("t", key="at", on_match=Update(), at=DateTime(required=True), x=Text())
+    text = "at,x\n2024-01-01T00:00:00.1Z,a\n2024-01-01T00:00:00.2Z,b\n"
+    assert [told.split()[0] for told in imported(database, importer, text, batch_rows).told] == ["skipped", "created"]
+
+
+@BATCHES
+def test_rows_that_refer_to_each_other_come_in_beside_one_that_cannot(database: Database, batch_rows: int) -> None:
+    sql(database, "CREATE TABLE p (id int PRIMARY KEY, spouse int REFERENCES p)")
+    importer = declared("p", key="id", **ID, spouse=Integer())
+    result = imported(database, importer, "id,spouse\n1,2\n2,1\n3,99\n4,3\n5,\n", batch_rows)
+    assert [told.split()[0] for told in result.told] == ["created", "created", "failed", "failed", "created"]
+
+
+def test_order_of_dates_that_was_given_counts_whatever_a_value_says(database: Database) -> None:
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY, at timestamptz)")
+    importer = declared("t", key="id", **ID, at=DateTime())
+    text = "id,at\n1,03/04/2024\n2,13/05/2024\n"
+    result = run_import(database, importer, text, read=ReadOptions(date_order="mdy"))
+    assert result.job.state is State.COMPLETED_WITH_ERRORS
+    assert [told.split()[0] for told in result.told] == ["created", "failed"]
