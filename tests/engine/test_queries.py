@@ -14,6 +14,8 @@ from rowcall.store.queries import query
 
 FILLED = """
     INSERT INTO rowcall.file VALUES (repeat('a', 64), 1, '/nowhere');
+    INSERT INTO rowcall.file
+        SELECT encode(sha256(n::text::bytea), 'hex'), 1, '/nowhere' FROM generate_series(1, 5000) n;
     INSERT INTO rowcall.job (id, number, importer, config, file_sha256, file_name, account, state, created_at)
         SELECT md5(n::text)::uuid, 'BU' || n, 'things', '{}', repeat('a', 64), 'a.csv', 'me',
                CASE WHEN n % 500 = 0 THEN 'PROCESSING' ELSE 'COMPLETED' END, now() - n * interval '1 minute'
@@ -29,7 +31,7 @@ FILLED = """
         FROM generate_series(1, 20000) n;
     INSERT INTO rowcall.duplicate
         SELECT md5((1 + n % 20)::text)::uuid, n, 1, '{}', false FROM generate_series(1, 10000) n;
-    ANALYZE rowcall.job, rowcall.batch, rowcall.row, rowcall.outcome, rowcall.duplicate;
+    ANALYZE rowcall.file, rowcall.job, rowcall.batch, rowcall.row, rowcall.outcome, rowcall.duplicate;
 """
 JOB = UUID("c4ca4238-a0b9-2382-0dcc-509a6f75849b")  # md5 of 1
 HOT: dict[str, tuple[dict[str, Any], str]] = {

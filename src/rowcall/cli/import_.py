@@ -35,7 +35,7 @@ from rowcall.model import Code, Mode, State, Status
 from rowcall.store import jobs
 from rowcall.store.db import Database, open_database
 from rowcall.store.jobs import Job, JobConfig, JobCounts
-from rowcall.store.mappings import columns_of
+from rowcall.store.mappings import ColumnMapping, columns_of
 from rowcall.store.packs import migrate_pack
 from rowcall.store.results import RowResult, Wanted, last_sign_of, results_of
 
@@ -260,7 +260,7 @@ class End:
     job: Job
     importer: type[Importer]
     counts: JobCounts
-    headers: list[str]
+    columns: list[ColumnMapping]
     failed: list[RowResult]
     milliseconds: int
 
@@ -276,12 +276,12 @@ def _look(run: Run, job: Job) -> End:
                 job=job,
                 importer=run.importer,
                 counts=jobs.counts_of(connection, job),
-                headers=[column.header for column in columns_of(connection, job.id)],
+                columns=columns_of(connection, job.id),
                 failed=list(results_of(connection, job.id, wanted)),
                 milliseconds=round(took.total_seconds() * 1000),
             )
     except (psycopg.Error, Retryable):
-        return End(job=job, importer=run.importer, counts=JobCounts(), headers=[], failed=[], milliseconds=0)
+        return End(job=job, importer=run.importer, counts=JobCounts(), columns=[], failed=[], milliseconds=0)
 
 
 def _exit_code(end: End) -> int:
@@ -301,7 +301,8 @@ def _document(end: End, failure: RowcallError | None) -> dict[str, Any]:
         "file": file_document(end.job),
         "counts": counts_document(end.job, end.counts),
         "durationMs": end.milliseconds,
-        "issues": [row_document(result, end.headers) for result in end.failed],
+        "unusedColumns": _unused(end),
+        "issues": [row_document(result, [column.header for column in end.columns]) for result in end.failed],
         "error": failure_document(failure) if failure else None,
     }
 
@@ -318,12 +319,21 @@ def show(console: Console, end: End) -> None:
     seconds = end.milliseconds / 1000
     rate = f", {counts.done / seconds:,.0f} rows/s" if seconds else ""
     console.print(f"[dim]{beside}; {seconds:,.1f} s{rate}[/]")
+    if unused := _unused(end):
+        console.print(f"[yellow]columns not used:[/] {literal(', '.join(unused))}")
     if end.failed:
         console.print(issues_table(end.failed, console.width))
     if counts.failed > len(end.failed):
         console.print(f"[dim]All {counts.failed:,} failed rows: rowcall rows {job.number} --status failed[/]")
     if said := _what_now(end):
         console.print(said)
+
+
+def _unused(end: End) -> list[str]:
+    """The columns that no field takes; a processor of whole files or items sees all of them."""
+    if not end.importer.target:
+        return []
+    return [column.header for column in end.columns if not column.target_field]
 
 
 def _what_now(end: End) -> str:

@@ -125,11 +125,11 @@ def check_files(connection: Connection[Any], settings: Settings) -> Iterator[Fin
     if orphans:
         yield Finding(
             name="files",
-            said=f"{len(orphans):,} that no job knows",
+            said=f"{len(orphans):,} that no job of this database knows",
             verdict=Verdict.NOTE,
             count=len(orphans),
             examples=orphans[:_EXAMPLES],
-            hint="Unless an import is just beginning, they can be deleted.",
+            hint="If no other database uses this folder and no import is just beginning, they can be deleted.",
         )
     if not missing and not orphans:
         yield Finding(name="files", said=f"{len(known):,} stored, none lost or left over")

@@ -29,7 +29,7 @@ SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size 
        j.created_at, j.processing_started_at, j.completed_at, j.last_error
 FROM rowcall.job j JOIN rowcall.file f ON f.sha256 = j.file_sha256
 WHERE (%(state)s::text IS NULL OR j.state = %(state)s) AND (%(importer)s::text IS NULL OR j.importer = %(importer)s)
-ORDER BY j.created_at DESC, j.id DESC LIMIT %(most)s
+ORDER BY j.created_at DESC, j.id LIMIT %(most)s
 
 -- find_interrupted --
 -- Unfinished jobs of the same file, importer and configuration, the oldest first.
