@@ -69,15 +69,14 @@ def test_trigger_may_write_to_rows_of_the_same_batch(database: Database, batch_r
     assert result.values("id", "name", "children") == [(1, "new", 1), (2, "kid", 0)]
 
 
-@BATCHES
 @pytest.mark.parametrize("name", ["t", "n", "s", "m", "problems", "keyed", "numbers", "alike", "line", "cells"])
-def test_columns_may_be_called_what_we_call_ours(database: Database, name: str, batch_rows: int) -> None:
+def test_columns_may_be_called_what_we_call_ours(database: Database, name: str) -> None:
     table = f'CREATE TABLE t ("{name}" int PRIMARY KEY, code text UNIQUE, extra jsonb)'
     sql(database, cast("LiteralString", table))
     sql(database, "INSERT INTO t VALUES (1, 'a', '{\"q\": 1}'), (9, 'x', NULL)")
     fields = {name: Integer(required=True), "code": Text(), "extra": Json()}
     importer = declared("t", key=name, on_match=Update(), **fields)
-    result = imported(database, importer, f"{name},code\n1,b\n2,x\n3,c\n3,d\n", batch_rows)
+    result = imported(database, importer, f"{name},code\n1,b\n2,x\n3,c\n3,d\n", batch_rows=3)
     assert [told.split()[0] for told in result.told] == ["updated", "failed", "skipped", "created"]
     assert result.outcomes[1].before == {name: 1, "code": "a", "extra": {"q": 1}}
 
