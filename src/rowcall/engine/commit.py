@@ -21,9 +21,9 @@ from psycopg.sql import Identifier
 from rowcall.engine.judge import OUTCOMES, Judged, judge
 from rowcall.engine.refusals import fields_named, is_refusal, issue_of, issue_of_violation
 from rowcall.engine.rowkeys import row_keys
-from rowcall.engine.work import Work
+from rowcall.engine.work import WRITTEN_ALIKE, Work
 from rowcall.errors import Retryable
-from rowcall.importer import Choice, Integer, Lookup, Text, Uuid
+from rowcall.importer import Lookup
 from rowcall.model import Code, Issue, Status
 from rowcall.store import staging
 from rowcall.store.copying import cells_text, copy_in, copy_out, json_text, jsonb_text, text_columns
@@ -31,17 +31,6 @@ from rowcall.store.rows import RowBatch, claim, count_outcomes, finish, outcomes
 from rowcall.store.violations import violations
 
 _OUTCOME = Identifier("rowcall", "outcome")
-_WRITTEN_ALIKE = {
-    "text": (Text, Choice, Lookup),
-    "varchar": (Text, Choice, Lookup),
-    "uuid": (Uuid, Lookup),
-    "int2": (Integer, Lookup),
-    "int4": (Integer, Lookup),
-    "int8": (Integer, Lookup),
-}
-"""Types of a key, with the fields whose values are texts that PostgreSQL would give back as they are."""
-
-
 _NO_COPY = psycopg.errors.FeatureNotSupported
 """What COPY says to a table with row-level security."""
 
@@ -93,7 +82,7 @@ def _tells_keys(work: Work) -> bool:
     """Whether the target's key is known before it is written: as we write it is how PostgreSQL would."""
     fields = {field.column: field for name, field in work.importer.fields.items() if name in work.fields}
     return all(
-        isinstance(fields[name], _WRITTEN_ALIKE.get(work.target.columns[name].base, Lookup))
+        isinstance(fields[name], WRITTEN_ALIKE.get(work.target.columns[name].base, Lookup))
         for name in work.target.primary_key
         if name in fields
     )

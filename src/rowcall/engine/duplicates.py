@@ -22,8 +22,8 @@ from psycopg.sql import Identifier
 
 from rowcall.engine.judge import NO_OUTCOMES, judge_rows, rows_of
 from rowcall.engine.resolve import resolve, with_scopes
-from rowcall.engine.work import Work
-from rowcall.importer import Boolean, Choice, Date, DateTime, Decimal, Field, Integer, Lookup, Text, Uuid
+from rowcall.engine.work import WRITTEN_ALIKE, Work
+from rowcall.importer import Boolean, Choice, Date, DateTime, Decimal, Field, Integer
 from rowcall.store import sameness
 from rowcall.store.copying import copy_in
 from rowcall.store.db import Database
@@ -35,12 +35,7 @@ _PARTS = 32
 _ENTRY = np.dtype([("hash", np.uint64), ("number", np.int64)])
 Entries = npt.NDArray[Any]
 _EQUAL_ALIKE: dict[str, tuple[type[Field], ...]] = {
-    "text": (Text, Choice, Lookup),
-    "varchar": (Text, Choice, Lookup),
-    "uuid": (Uuid, Lookup),
-    "int2": (Integer, Lookup),
-    "int4": (Integer, Lookup),
-    "int8": (Integer, Lookup),
+    **WRITTEN_ALIKE,
     "numeric": (Integer, Decimal),
     "bool": (Boolean,),
     "date": (Date,),
@@ -216,9 +211,8 @@ def _told_alike(connection: Connection[Any], work: Work, one: KeySet, told: Same
     for batch in all_batches(connection, work.job.id):
         values = _key_values(connection, work, [one], batch)
         sameness.add(connection, values.rename({"number": "rowcall_number", **columns}))
-    with suppress(
-        psycopg.DataError
-    ):  # an expression fails on a value: the row will fail by it, the others are undecided
+    # where an expression fails on a value, that row will fail by it, and the others stay undecided
+    with suppress(psycopg.DataError):
         yield from sameness.repeated(connection, told)
 
 

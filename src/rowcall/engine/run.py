@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -70,7 +71,7 @@ def advance(run: Run, control: Connection[Any], job: Job) -> Job:
         State.PROCESSING: _process,
     }
     while step := steps.get(job.state):
-        _check(run, job)()
+        _check(run, job)
         job = step(run, control, job)
     return job
 
@@ -87,14 +88,10 @@ def _interrupted(job: Job) -> RowcallError:
     )
 
 
-def _check(run: Run, job: Job) -> Callable[[], None]:
-    """What raises when the work is to stop."""
-
-    def check() -> None:
-        if run.stop.is_set():
-            raise _interrupted(job)
-
-    return check
+def _check(run: Run, job: Job) -> None:
+    """Raise when the work is to stop."""
+    if run.stop.is_set():
+        raise _interrupted(job)
 
 
 # --------------------------------------------------------------------------------------------------- from file to rows
@@ -105,11 +102,9 @@ def _bring_in(run: Run, control: Connection[Any], job: Job) -> Job:
     target = checked_target(control, run.importer)
     needed = frozenset(name for name, limits in limits_of(run.importer, target).items() if limits.required)
 
-    check = _check(run, job)
-
     def tell(rows: int, done: int, total: int) -> None:
         run.tell(Progress(phase="reading", rows=rows, done=done, total=total))
-        check()
+        _check(run, job)
 
     with open_file(job) as reading:
         reading.settle()
@@ -168,9 +163,9 @@ def _process(run: Run, control: Connection[Any], job: Job) -> Job:
         _work_off(run, control, work)
         together = work.dry and some_wait(control, work)
     if together:
-        plan_together(control, work, Hopes(shortest_route(control, work)), _check(run, job))
+        plan_together(control, work, Hopes(shortest_route(control, work)), partial(_check, run, job))
     if not work.dry:
-        look_again(control, work, _check(run, job))
+        look_again(control, work, partial(_check, run, job))
     with control.transaction():
         return finish_job(control, job, run.importer)
 
@@ -261,7 +256,7 @@ def _all_or_nothing(run: Run, control: Connection[Any], work: Work) -> Job:
     """All batches and the end of the job in one transaction. Should a row fail after all, the job is checked again."""
     staging.prepare(control, work.layout)
     hopes = Hopes(shortest_route(control, work))
-    check = _check(run, work.job)
+    check = partial(_check, run, work.job)
     with control.transaction():
         while commit_next(control, work, hopes):
             check()

@@ -10,7 +10,7 @@ from psycopg import Connection
 from rowcall.engine.map import readings_of
 from rowcall.engine.scratch import Scratch
 from rowcall.errors import Final
-from rowcall.importer import Fail, Importer, Lookup, Skip, Update, Version
+from rowcall.importer import Choice, Fail, Field, Importer, Integer, Lookup, Skip, Text, Update, Uuid, Version
 from rowcall.importer.fields import ColumnLimits, ColumnReading
 from rowcall.model import Code, Mode
 from rowcall.store.jobs import Job
@@ -20,6 +20,15 @@ from rowcall.store.targets import Target, TargetColumn, describe
 
 NO_TARGET = Target(schema="", name="", columns={}, unique=(), foreign=(), checks=())
 """Of importers that process rows themselves."""
+WRITTEN_ALIKE: dict[str, tuple[type[Field], ...]] = {
+    "text": (Text, Choice, Lookup),
+    "varchar": (Text, Choice, Lookup),
+    "uuid": (Uuid, Lookup),
+    "int2": (Integer, Lookup),
+    "int4": (Integer, Lookup),
+    "int8": (Integer, Lookup),
+}
+"""Types of a key, with the fields whose values are texts that PostgreSQL would give back as they are."""
 _INTEGERS = {"int2": 2**15, "int4": 2**31, "int8": 2**63}
 
 
