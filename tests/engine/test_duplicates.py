@@ -51,7 +51,7 @@ def test_loser_is_told_who_won(database: Database) -> None:
     sql(database, PEOPLE)
     issue = run_import(database, declared("people", key="id", **FIELDS), "id\n7\n8\n7\n").issue(3)
     assert (issue.field, issue.metadata) == ("id", {"row": 1})
-    assert issue.message == "Row 1 has the same id and came first."
+    assert issue.message == "Row 1 has the same id and comes first: the first one is taken."
 
 
 def test_last_version_counts(database: Database) -> None:

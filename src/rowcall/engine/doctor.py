@@ -170,7 +170,7 @@ def _about(target: Target, name: str, **parts: Composable) -> Composed:
         )
         for place, column in enumerate(target.primary_key, 1)
     )
-    return SQL(query(name)).format(target=target.identifier, same=same, **parts)
+    return SQL(query(name)).format(target=target.own_rows, same=same, **parts)
 
 
 _CHECKS: tuple[Callable[[_Patient], Iterator[Finding]], ...] = (

@@ -24,7 +24,7 @@ from rowcall.engine.judge import NO_OUTCOMES, judge_rows, rows_of
 from rowcall.engine.resolve import resolve, with_scopes
 from rowcall.engine.work import WRITTEN_ALIKE, Work
 from rowcall.importer import Boolean, Choice, Date, DateTime, Decimal, Field, Integer
-from rowcall.store import sameness
+from rowcall.store import sameness, staging
 from rowcall.store.copying import copy_in
 from rowcall.store.db import Database
 from rowcall.store.rows import PROBLEMS, RowBatch, all_batches, read_rows
@@ -56,7 +56,10 @@ class KeySet:
 
 
 def key_sets(work: Work) -> list[KeySet]:
-    """What has to differ from row to row: the importer's keys, then all else that the target keeps unique."""
+    """What has to differ from row to row: the importer's keys, then all else that the target keeps unique.
+
+    Last, where a row is taken once, the content of rows without a key.
+    """
     given = {*work.positions, *work.job.config.constants}
     fields = {field.column: name for name, field in work.importer.fields.items() if name in given}
     sets = [
@@ -74,7 +77,7 @@ def key_sets(work: Work) -> list[KeySet]:
         for index in work.target.odd_unique
         if set(index.columns) <= set(fields)
     ]
-    if work.importer.once and not any(one.kind == "key" for one in sets):
+    if work.importer.once:
         sets.append(KeySet(tuple(work.positions), "content"))
     return sets
 
@@ -138,7 +141,7 @@ def _hashed(connection: Connection[Any], work: Work, sets: Sequence[KeySet], bat
     values = _key_values(connection, work, sets, batch)
     entries: list[Entries] = []
     for one in sets:
-        whole = values if one.kind == "content" else values.drop_nulls(list(one.fields))
+        whole = values.filter(_without_key(work)) if one.kind == "content" else values.drop_nulls(list(one.fields))
         hashes = whole.select(pl.struct(one.fields).hash()).to_series().to_numpy()
         found = np.empty(whole.height, _ENTRY)
         found["hash"], found["number"] = hashes, whole["number"].to_numpy()
@@ -149,13 +152,15 @@ def _hashed(connection: Connection[Any], work: Work, sets: Sequence[KeySet], bat
 def _key_values(connection: Connection[Any], work: Work, sets: Sequence[KeySet], batch: RowBatch) -> pl.DataFrame:
     """The values of the fields that are keys, as they will be written; null where they can't be read."""
     names = {name for one in sets for name in one.fields}
+    if any(one.kind == "key" for one in sets):
+        names.update(*_matched_by(work))
     needed = with_scopes(work.lookups, names)
     positions = {name: place for name, place in work.positions.items() if name in needed}
     rows = rows_of(connection, work, batch, positions).drop(PROBLEMS)
     constants = work.job.config.constants
     rows = rows.with_columns(pl.lit(constants[name]).alias(name) for name in needed if name in constants)
     rows, _ = resolve(connection, {name: lookup for name, lookup in work.lookups.items() if name in needed}, rows)
-    return rows.select("number", *(_read(work, rows, name) for name in sorted(names)))
+    return _known(connection, work, rows.select("number", *(_read(work, rows, name) for name in sorted(names))))
 
 
 def _read(work: Work, rows: pl.DataFrame, name: str) -> pl.Series:
@@ -171,6 +176,41 @@ def _read(work: Work, rows: pl.DataFrame, name: str) -> pl.Series:
     if default is None:
         return values
     return values.to_frame().select(pl.when(texts.is_null()).then(pl.lit(default).first()).otherwise(name)).to_series()
+
+
+def _whole(key: Sequence[str]) -> pl.Expr:
+    return pl.all_horizontal(pl.col(name).is_not_null() for name in key)
+
+
+def _without_key(work: Work) -> pl.Expr:
+    """Whether a row has none of the importer's keys."""
+    return ~pl.any_horizontal(pl.lit(False), *(_whole(key) for key in _matched_by(work)))
+
+
+def _matched_by(work: Work) -> list[tuple[str, ...]]:
+    """The importer's keys that rows bring."""
+    return [key for key in work.importer.keys if set(key) <= set(work.fields)]
+
+
+def _known(connection: Connection[Any], work: Work, values: pl.DataFrame) -> pl.DataFrame:
+    """The rows, those without a key with the one that the target's row has by their natural key."""
+    keys = _matched_by(work)
+    if len(keys) < 2 or work.layout.on_match not in ("update", "version"):
+        return values
+    key, natural = keys
+    unknown = values.filter(~_whole(key) & _whole(natural))
+    if not unknown.height:
+        return values
+    columns = {name: work.importer.fields[name].column for name in natural}
+    rows = unknown.select(pl.col("number").alias("rowcall_number"), *(pl.col(n).alias(c) for n, c in columns.items()))
+    found = staging.keys_by(connection, work.layout, rows)
+    typed = [_typed(work, name, found[work.importer.fields[name].column], values[name].dtype) for name in key]
+    return values.update(pl.DataFrame([found["rowcall_number"].alias("number"), *typed]), on="number")
+
+
+def _typed(work: Work, name: str, texts: pl.Series, dtype: pl.DataType) -> pl.Series:
+    field = work.importer.fields[name]
+    return (texts if name in work.lookups else field.read(texts)).cast(dtype).alias(name)
 
 
 def _file(folder: Path, place: int, part: int) -> list[Path]:
@@ -210,7 +250,7 @@ def _told_alike(connection: Connection[Any], work: Work, one: KeySet, told: Same
     sameness.prepare(connection, work.target, list(columns.values()))
     for batch in all_batches(connection, work.job.id):
         values = _key_values(connection, work, [one], batch)
-        sameness.add(connection, values.rename({"number": "rowcall_number", **columns}))
+        sameness.add(connection, values.select("number", *columns).rename({"number": "rowcall_number", **columns}))
     # where an expression fails on a value, that row will fail by it, and the others stay undecided
     with suppress(psycopg.DataError):
         yield from sameness.repeated(connection, told)
@@ -284,16 +324,14 @@ def _good(
     for start in range(0, len(numbers), _JUDGED):
         some = numbers[start : start + _JUDGED].tolist()
         rows = read_rows(connection, work.job.id, dict(work.positions), first=some[0], last=some[-1], numbers=some)
-        good = judge_rows(connection, work, rows, NO_OUTCOMES).good
+        good = judge_rows(connection, work, rows, NO_OUTCOMES, hopeful=True).good
         lost = connection.execute(
             "SELECT row_number FROM rowcall.duplicate WHERE job_id = %s AND row_number = ANY(%s)", [work.job.id, some]
         ).fetchall()
         if lost:
             good = good.filter(~pl.col("number").is_in([number for (number,) in lost]))
         key = work.importer.keys[0] if work.importer.keys else ()
-        keyed = (
-            pl.all_horizontal(pl.col(name).is_not_null() for name in key)
-            if key and set(key) <= set(good.columns)
-            else pl.lit(False)
-        )
-        yield good.select("number", pl.struct(one.fields).alias("key"), keyed.alias("keyed"))
+        has_key = _whole(key) if key and set(key) <= set(good.columns) else pl.lit(False)
+        keyed = pl.col("number").is_in(good.filter(has_key)["number"].implode())
+        known = _known(connection, work, good) if one.kind == "key" else good
+        yield known.select("number", pl.struct(one.fields).alias("key"), keyed.alias("keyed"))

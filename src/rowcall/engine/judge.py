@@ -12,7 +12,7 @@ from rowcall.engine.verify import verify
 from rowcall.engine.work import Work
 from rowcall.model import Code, Status
 from rowcall.store.queries import query
-from rowcall.store.rows import PROBLEMS, RowBatch, read_rows
+from rowcall.store.rows import PROBLEMS, RowBatch, brought, read_rows
 
 OUTCOMES = {"row_number": pl.Int64, "status": pl.String, "target_key": pl.String, "issues": pl.String}
 NO_OUTCOMES = pl.DataFrame(schema=OUTCOMES)
@@ -42,8 +42,13 @@ def rows_of(connection: Connection[Any], work: Work, batch: RowBatch, positions:
     return read_rows(connection, work.job.id, positions, first=batch.first_row, last=batch.last_row)
 
 
-def judge_rows(connection: Connection[Any], work: Work, rows: pl.DataFrame, lost: pl.DataFrame) -> Judged:
-    """Judge rows as `read_rows` gives them; `lost` are outcomes of rows that another row of the file beats."""
+def judge_rows(
+    connection: Connection[Any], work: Work, rows: pl.DataFrame, lost: pl.DataFrame, *, hopeful: bool = False
+) -> Judged:
+    """Judge rows as `read_rows` gives them; `lost` are outcomes of rows that another row of the file beats.
+
+    `hopeful`: a row that refers to a row of the same file is good, though that one is not in the target yet.
+    """
     broken, unusable = _problems(work, rows)
     texts = rows.drop(PROBLEMS).with_columns(
         pl.lit(text).alias(name) for name, text in work.job.config.constants.items()
@@ -51,12 +56,16 @@ def judge_rows(connection: Connection[Any], work: Work, rows: pl.DataFrame, lost
     if broken.height:
         texts = texts.filter(~pl.col("number").is_in(broken["row_number"].implode()))
     texts, unresolved = resolve(connection, dict(work.lookups), texts)
+    awaited = _awaited(connection, work, unresolved) if hopeful else None
+    if awaited is not None:
+        unresolved = unresolved.join(awaited, on=["number", "field"], how="anti", maintain_order="left")
     verified = verify(
         work.importer,
         texts,
         readings=work.readings,
         limits=work.limits,
         unresolved=unresolved if unresolved.height else None,
+        awaited=awaited,
     )
     good, issues = verified.frame, verified.issues
     if unusable.height:
@@ -67,6 +76,20 @@ def judge_rows(connection: Connection[Any], work: Work, rows: pl.DataFrame, lost
         lost = lost.filter(pl.col("row_number").is_in(good["number"].implode()))
         good = good.filter(~pl.col("number").is_in(lost["row_number"].implode()))
     return Judged(good, pl.concat([broken, failed, lost]))
+
+
+def _awaited(connection: Connection[Any], work: Work, unresolved: pl.DataFrame) -> pl.DataFrame | None:
+    """Of look-ups that found nothing: those in the target itself, for a text that a row of the file brings to it."""
+    found: list[pl.DataFrame] = []
+    for name in work.own_lookups:
+        missed = unresolved.filter((pl.col("field") == name) & (pl.col("code") == Code.NOT_FOUND.value))
+        fields = [other for other, field in work.importer.fields.items() if field.column in work.lookups[name].by]
+        positions = [work.positions[other] for other in fields if other in work.positions]
+        if missed.height and positions:
+            texts = missed["value"].str.to_lowercase()
+            there = brought(connection, work.job.id, positions, texts.unique().to_list())
+            found.append(missed.filter(texts.is_in(there)))
+    return pl.concat(found) if found else None
 
 
 def failures(issues: pl.DataFrame) -> pl.DataFrame:
@@ -113,7 +136,7 @@ def duplicates(connection: Connection[Any], work: Work, batch: RowBatch) -> pl.D
 
 
 def _lost(number: int, winner: int, fields: list[str], refused: bool) -> dict[str, Any]:
-    said = "comes later and counts" if winner > number else "came first"
+    said = "comes later: the last one is taken" if winner > number else "comes first: the first one is taken"
     what = ", ".join(fields)
     issue = {
         "code": Code.DUPLICATE_IN_FILE,

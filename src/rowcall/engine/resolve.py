@@ -94,7 +94,8 @@ def _looked_up(
     same: Composable = SQL("t.{} = v.text::{}").format(Identifier(by), SQL(column.base))  # pyright: ignore[reportArgumentType] (a name from the catalog)
     asked_as = SQL("SELECT text, scope, text AS sought FROM given")
     if column.base in _TEXTS:  # each in its own row: an OR could not be hashed
-        same = SQL("t.{} = v.sought").format(Identifier(by))
+        like = SQL("::{}").format(SQL(column.type)) if column.base == "citext" else SQL("")  # pyright: ignore[reportArgumentType] (a name from the catalog)
+        same = SQL("t.{} = v.sought{}").format(Identifier(by), like)
         asked_as = SQL("SELECT text, scope, text AS sought FROM given UNION SELECT text, scope, lower(text) FROM given")
     elif column.base not in _FITS:
         same = SQL("t.{}::text = v.text").format(Identifier(by))

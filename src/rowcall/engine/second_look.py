@@ -14,7 +14,7 @@ import polars as pl
 from psycopg import Connection
 
 from rowcall.engine.commit import Hopes, Route, apply, commit_next, keep_plan, planned
-from rowcall.engine.judge import NO_OUTCOMES, judge_rows
+from rowcall.engine.judge import duplicates, judge_rows
 from rowcall.engine.work import Work
 from rowcall.model import Status
 from rowcall.store import staging
@@ -26,12 +26,7 @@ _AT_ONCE = 5_000
 
 def refers_to_itself(work: Work) -> bool:
     """Whether rows of the target refer to others, through a field that the file brings."""
-    return bool(_own_lookups(work) or _own_constraints(work))
-
-
-def _own_lookups(work: Work) -> list[str]:
-    own = (work.importer.target, work.target.name, f"{work.target.schema}.{work.target.name}")
-    return [name for name, lookup in work.lookups.items() if lookup.table in own]
+    return bool(work.own_lookups or _own_constraints(work))
 
 
 def _own_constraints(work: Work) -> list[str]:
@@ -81,7 +76,7 @@ def _round(connection: Connection[Any], work: Work, check: Callable[[], None]) -
 
 def _waiting(connection: Connection[Any], work: Work, after: int) -> list[int]:
     constraints = [*_own_constraints(work), *_values_that_move(work)]
-    lookups = _own_lookups(work)
+    lookups = work.own_lookups
     if not constraints and not lookups:
         return []
     given = {"id": work.job.id, "lookups": lookups, "constraints": constraints, "after": after, "most": _AT_ONCE}
@@ -91,9 +86,10 @@ def _waiting(connection: Connection[Any], work: Work, after: int) -> list[int]:
 def _again(connection: Connection[Any], work: Work, numbers: list[int]) -> bool:
     first, last = numbers[0], numbers[-1]
     rows = read_rows(connection, work.job.id, dict(work.positions), first=first, last=last, numbers=numbers)
-    judged = judge_rows(connection, work, rows, NO_OUTCOMES)
+    batch = RowBatch(0, first, last)
+    judged = judge_rows(connection, work, rows, duplicates(connection, work, batch))
     connection.execute(query("take_back"), {"id": work.job.id, "numbers": numbers})
-    apply(connection, work, RowBatch(0, first, last), judged, Route.ISOLATED)
+    apply(connection, work, batch, judged, Route.ISOLATED)
     connection.execute(query("recount_batches"), {"id": work.job.id})
     failed = connection.execute(query("still_failed"), {"id": work.job.id, "numbers": numbers}).fetchone()
     return bool(failed and failed[0] < len(numbers))

@@ -49,18 +49,20 @@ def verify(
     readings: Mapping[str, ColumnReading] = _NO_READINGS,
     limits: Mapping[str, ColumnLimits] = _NO_LIMITS,
     unresolved: pl.DataFrame | None = None,
+    awaited: pl.DataFrame | None = None,
 ) -> Verified:
     """Verify rows of texts: `number`, and a String column for each field that the file has.
 
-    Lookup fields are resolved already; those that could not be are null, with their issue in `unresolved`.
+    Lookup fields are resolved already; those that could not be are null, with their issue in `unresolved`, or in
+    `awaited` if they are not held against the row.
     """
     steps = _steps(importer, tuple(rows.columns), frozenset(readings.items()), frozenset(limits.items()))
     texts = rows.select("number", *(column.clean for column in steps.columns))
     values, unread = _read(steps, texts)
-    batch = _Batch(steps, rows, texts, values, unread, _lost(rows, unresolved))
+    batch = _Batch(steps, rows, texts, values, unread, _lost(rows, _both(unresolved, awaited)))
     findings = list(batch.findings())
     good = values.select("number", *steps.kept)
-    if masks := [*(finding.mask for finding in findings), *batch.lost.values()]:
+    if masks := [*(finding.mask for finding in findings), *_lost(rows, unresolved).values()]:
         good = good.filter(~reduce(lambda one, other: one | other, masks))
     return Verified(good, _issues(batch, findings, unresolved))
 
@@ -163,6 +165,10 @@ def _read(steps: _Steps, texts: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, p
         if missing.any():
             unread[column.name] = missing
     return values, unread
+
+
+def _both(one: pl.DataFrame | None, other: pl.DataFrame | None) -> pl.DataFrame | None:
+    return one if other is None else other if one is None else pl.concat([one, other])
 
 
 def _lost(rows: pl.DataFrame, unresolved: pl.DataFrame | None) -> dict[str, pl.Series]:

@@ -59,6 +59,12 @@ class Work:
         )
 
     @property
+    def own_lookups(self) -> list[str]:
+        """The fields that are looked up in the target itself."""
+        own = (self.importer.target, self.target.name, f"{self.target.schema}.{self.target.name}")
+        return [name for name, lookup in self.lookups.items() if lookup.table in own]
+
+    @property
     def unforeseen(self) -> bool:
         """Whether rows can collide in a way that shows only when they are written."""
         given = self.layout.given

@@ -117,6 +117,16 @@ def outcomes_select(job_id: UUID, batch: RowBatch) -> Composed:
     ).format(Literal(job_id), Literal(batch.first_row), Literal(batch.last_row))
 
 
+def brought(connection: Connection[Any], job_id: UUID, positions: Sequence[int], texts: Sequence[str]) -> list[str]:
+    """Those of the lower-case texts that stand in one of these columns of the job's file, in whatever case."""
+    cells = SQL(", ").join(SQL("cells[{}]").format(Literal(position + 1)) for position in positions)
+    select = SQL(
+        "SELECT DISTINCT lower(btrim(cell)) FROM rowcall.row, unnest(ARRAY[{}]) AS cell "
+        "WHERE job_id = {} AND lower(btrim(cell)) = ANY({})"
+    ).format(cells, Literal(job_id), Literal(list(texts)))
+    return [text for (text,) in connection.execute(select)]
+
+
 def read_rows(
     connection: Connection[Any],
     job_id: UUID,

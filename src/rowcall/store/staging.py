@@ -147,6 +147,20 @@ def matched_meanwhile(connection: Connection[Any], layout: Layout, numbers: Sequ
     return count
 
 
+def keys_by(connection: Connection[Any], layout: Layout, rows: pl.DataFrame) -> pl.DataFrame:
+    """The first key, as texts, of the target's rows that have the values of the second: by `rowcall_number`."""
+    key, natural = layout.keys
+    values = [SQL("t.{}::text").format(Identifier(name)) for name in key]
+    select = SQL("SELECT DISTINCT s.rowcall_number, {} FROM {} s CROSS JOIN {}").format(
+        SQL(", ").join(values), STAGE, found_by(layout, natural)
+    )
+    prepare(connection, layout)
+    with connection.transaction():
+        load(connection, rows)
+        found = connection.execute(select).fetchall()
+    return pl.DataFrame(found, schema={"rowcall_number": pl.Int64, **dict.fromkeys(key, pl.String)}, orient="row")
+
+
 _UNMATCHED = SQL("NOT EXISTS (SELECT FROM {} m WHERE m.tid = t.ctid AND m.part = t.tableoid)").format(MATCH)
 
 
@@ -158,7 +172,7 @@ def found_by(layout: Layout, key: Sequence[str], *, latest: str | None = None) -
     same = SQL(" AND ").join(SQL("t.{0} = s.{0}").format(Identifier(name)) for name in key)
     which = SQL("ORDER BY t.{} DESC LIMIT 1").format(Identifier(latest)) if latest else SQL("OFFSET 0")
     return SQL("LATERAL (SELECT t.*, t.ctid, t.xmin, t.tableoid FROM {} t WHERE {} {}) t").format(
-        layout.target.identifier, same, which
+        layout.target.own_rows, same, which
     )
 
 
@@ -257,7 +271,7 @@ def take_keys(connection: Connection[Any], importer: str, job_id: UUID) -> list[
             "INSERT INTO rowcall.row_key (importer, key, job_id, row_number) "
             "SELECT %s, s.rowcall_key, %s, s.rowcall_number FROM {} s "
             "WHERE NOT EXISTS (SELECT FROM {} m WHERE m.number = s.rowcall_number) "
-            "ORDER BY s.rowcall_key ON CONFLICT DO NOTHING"
+            "ORDER BY s.rowcall_key, s.rowcall_number ON CONFLICT DO NOTHING"
         ).format(STAGE, MATCH),
         [importer, job_id],
     )

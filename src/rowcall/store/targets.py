@@ -7,7 +7,7 @@ from typing import Any
 
 from psycopg import Connection
 from psycopg.rows import class_row, scalar_row
-from psycopg.sql import Identifier
+from psycopg.sql import SQL, Composed, Identifier
 
 from rowcall.errors import Final
 from rowcall.model import Code
@@ -44,6 +44,8 @@ class UniqueIndex:
     name: str
     columns: list[str]
     primary: bool
+    immediate: bool = True
+    """Checked row by row, not when a statement is done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +106,17 @@ class Target:
     """Unique indexes over expressions, with a condition, or in which nulls are equal."""
     exclusions: tuple[str, ...] = ()
     """The names of exclusion constraints."""
+    plain: bool = False
+    """Not partitioned: tables that inherit from it are others."""
 
     @property
     def identifier(self) -> Identifier:
         return Identifier(self.schema, self.name)
+
+    @property
+    def own_rows(self) -> Composed:
+        """The table, to be read from."""
+        return SQL("ONLY {}" if self.plain else "{}").format(self.identifier)
 
     @property
     def primary_key(self) -> tuple[str, ...]:
@@ -132,7 +141,7 @@ def describe(connection: Connection[Any], table: str) -> Target:
 
 def _described(connection: Connection[Any], oid: int) -> Target:
     of = {"oid": oid}
-    schema, name = connection.execute(query("target_name"), of).fetchone() or ("", "")
+    schema, name, plain = connection.execute(query("target_name"), of).fetchone() or ("", "", False)
     columns = connection.cursor(row_factory=class_row(TargetColumn)).execute(query("target_columns"), of).fetchall()
     return Target(
         schema=schema,
@@ -143,6 +152,7 @@ def _described(connection: Connection[Any], oid: int) -> Target:
         checks=tuple(connection.cursor(row_factory=class_row(Check)).execute(query("target_checks"), of)),
         odd_unique=tuple(connection.cursor(row_factory=class_row(Sameness)).execute(query("target_odd_unique"), of)),
         exclusions=tuple(connection.cursor(row_factory=scalar_row).execute(query("target_exclusions"), of)),
+        plain=plain,
     )
 
 

@@ -34,7 +34,8 @@ def violations(connection: Connection[Any], layout: Layout) -> list[Violation]:
         *(
             _unique(connection, layout, index)
             for index in layout.target.unique
-            if set(index.columns) <= set(layout.staged) and not _matched_by(layout, index)
+            # of one that is checked in the end, rows may change places
+            if index.immediate and set(index.columns) <= set(layout.staged) and not _matched_by(layout, index)
         ),
         *(
             _check(connection, layout, check)

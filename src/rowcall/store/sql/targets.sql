@@ -1,6 +1,6 @@
 -- target_name --
--- Schema and name of a table.
-SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %(oid)s
+-- Schema and name of a table, and whether its rows are all in itself.
+SELECT n.nspname, c.relname, c.relkind = 'r' FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %(oid)s
 
 -- target_tables --
 -- The tables a person may mean.
@@ -39,7 +39,8 @@ SELECT c.relname AS name,
        ARRAY(SELECT a.attname::text FROM unnest(i.indkey::int2[]) WITH ORDINALITY k (attnum, place)
              JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
              WHERE k.place <= i.indnkeyatts ORDER BY k.place) AS columns,
-       i.indisprimary AS primary
+       i.indisprimary AS primary,
+       i.indimmediate AS immediate
 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 WHERE i.indrelid = %(oid)s AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
     AND NOT EXISTS (SELECT FROM unnest(i.indkey::int2[], i.indcollation::oid[]) k (attnum, by)
