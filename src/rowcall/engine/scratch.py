@@ -1,6 +1,6 @@
-"""Rows that this process brought in, kept beside it on disk, so that it need not ask the database for them again.
+"""What a process keeps beside it on disk while it works on a job: the rows of batches, and what it plans for them.
 
-Only a shortcut: what is not here is read from `rowcall.row`, which is the truth.
+Only a shortcut: rows that are not here are read from `rowcall.row`, which is the truth.
 """
 
 import shutil
@@ -32,8 +32,22 @@ class Scratch:
 
     def put(self, batch: int, rows: pl.DataFrame) -> None:
         """Keep the rows of a batch that is durable."""
+        self._write(self.file(batch), rows)
+
+    def put_plan(self, batch: int, outcomes: pl.DataFrame) -> None:
+        """Keep the outcomes that a batch would have."""
+        self._write(self._plan(batch), outcomes)
+
+    def plan(self, batch: int) -> pl.DataFrame:
+        """The outcomes that a batch would have."""
+        return pl.read_ipc(self._plan(batch).read_bytes())
+
+    def _write(self, file: Path, frame: pl.DataFrame) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)  # a process that goes on with a job brought nothing in
-        rows.write_ipc(self.file(batch), compression="uncompressed")
+        frame.write_ipc(file, compression="uncompressed")
+
+    def _plan(self, batch: int) -> Path:
+        return self.folder / f"{batch}-plan.arrow"
 
     def get(self, batch: RowBatch, positions: dict[str, int]) -> pl.DataFrame | None:
         """The rows of a batch under the names of these positions; None if they are not all here."""

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import polars as pl
 from psycopg import Connection
 
 from rowcall.engine.commit import Hopes, Route, apply, commit_next, keep_plan, planned
@@ -106,8 +105,8 @@ def plan_together(connection: Connection[Any], work: Work, hopes: Hopes, check: 
             check()
         look_again(connection, real, check)
         for batch in batches:
-            work.scratch.put(-batch.number, planned(connection, work, batch))
+            work.scratch.put_plan(batch.number, planned(connection, work, batch))
     for batch in batches:
-        outcomes = pl.read_ipc(work.scratch.file(-batch.number).read_bytes())
+        outcomes = work.scratch.plan(batch.number)
         counts = {Status(status): count for status, count in outcomes["status"].value_counts().iter_rows()}
         keep_plan(connection, work, batch, outcomes, counts)
