@@ -74,15 +74,15 @@ def test_a_rule_is_inherited_and_can_be_replaced() -> None:
         (pl.col("a").is_null().all(), "gives one answer for all rows; each row needs its own."),
         (pl.lit(True), "reads no field by its name."),
         (pl.col("a").dt.year() > 2000, "doesn't fit its fields"),
+        (pl.col("c") > 5, "'c' is an exact Decimal, which is a text here. Leave exact=True off."),
     ],
 )
 def test_a_rule_that_cannot_work_fails_when_its_class_is_created(expression: pl.Expr, told: str) -> None:
     def fits(_: object) -> pl.Expr:
         return expression
 
+    fields = {"a": Text(), "b": Decimal(), "c": Decimal(exact=True)}
     with pytest.raises(Final, match=r"Broken\.fits") as raised:
-        type(
-            "Broken", (Importer,), {"__module__": __name__, "target": "t", "a": Text(), "b": Decimal(), "r": rule(fits)}
-        )
+        type("Broken", (Importer,), {"__module__": __name__, "target": "t", **fields, "r": rule(fits)})
     assert raised.value.code == "BAD_DECLARATION"
     assert told in str(raised.value)

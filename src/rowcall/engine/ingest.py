@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -54,7 +54,7 @@ def ingest(database: Database, connection: Connection[Any], job: Job, reading: R
             free.put(stack.enter_context(database.reconnect("ingest")))
         pool = stack.enter_context(ThreadPoolExecutor(ingesting.writers))
         under_way: deque[Future[int]] = deque()
-        for number, part in enumerate(ahead(_parts(reading, done, ingesting.pace, mapped)), done.batch + 1):
+        for number, part in enumerate(ahead(_parts(reading, done, ingesting, mapped)), done.batch + 1):
             rows, position = part
             under_way.append(pool.submit(_store, free, job, number, rows, ingesting))
             if len(under_way) > ingesting.writers:
@@ -74,6 +74,8 @@ class Ingesting:
     tell: Told
     watched: Mapping[int, str]
     """Columns by position, each with a pattern."""
+    blank_is_none: frozenset[int] = frozenset()
+    """Columns by position in which a blank cell is no value, where a field would take it for an empty text."""
     seen: set[int] = field(default_factory=set[int])
     """Those of them that may have values of their pattern."""
 
@@ -96,7 +98,9 @@ def _store(free: "Queue[Connection[Any]]", job: Job, number: int, rows: pl.DataF
     return last
 
 
-def _parts(reading: Reading, done: Checkpoint, pace: Pace, mapped: Sequence[int]) -> Iterator[tuple[pl.DataFrame, int]]:
+def _parts(
+    reading: Reading, done: Checkpoint, ingesting: Ingesting, mapped: Sequence[int]
+) -> Iterator[tuple[pl.DataFrame, int]]:
     """The rows behind the checkpoint in pieces of the pace's size, each with how far in the file it was made.
 
     Only the thread that reads may ask for that: it closes the file when it is through.
@@ -104,18 +108,25 @@ def _parts(reading: Reading, done: Checkpoint, pace: Pace, mapped: Sequence[int]
     waiting: list[pl.DataFrame] = []
     height = 0
     for batch in reading:
-        rows = _rows(batch, mapped)
+        rows = _rows(_without_blanks(batch, ingesting.blank_is_none), mapped)
         rows = rows.filter(pl.col("number") > done.row) if rows.height and rows.item(0, "number") <= done.row else rows
         waiting.append(rows)
         height += rows.height
-        while height >= pace.rows:
+        while height >= ingesting.pace.rows:
             whole = pl.concat(waiting)
-            size = pace.rows
+            size = ingesting.pace.rows
             yield whole.head(size), reading.position
             waiting = [whole.slice(size)]
             height -= size
     if height:
         yield pl.concat(waiting), reading.position
+
+
+def _without_blanks(batch: Batch, columns: frozenset[int]) -> Batch:
+    names = [name for at, name in enumerate(batch.frame.columns) if at in columns]
+    if not names:
+        return batch
+    return replace(batch, frame=batch.frame.with_columns(pl.col(names).replace("", None)))
 
 
 def _rows(batch: Batch, mapped: Sequence[int]) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from psycopg import Connection
 from rowcall.errors import Final
 from rowcall.formats import Column, Reading
 from rowcall.formats.columns import fold
-from rowcall.importer import Date, DateTime, Decimal, Field, Importer, Integer
+from rowcall.importer import Date, DateTime, Decimal, Field, Importer, Integer, Text
 from rowcall.importer.fields import ColumnReading
 from rowcall.model import Code
 from rowcall.store.jobs import Job, JobConfig
@@ -21,7 +21,7 @@ _SAMPLE_ROWS = 10_000
 _SAMPLES = 3
 _WORDS = re.compile(r"[\W_]+")
 _EXACT_FORMATS = frozenset({"json", "ndjson", "parquet", "arrow", "xlsx", "xls", "xlsb", "ods"})
-"""Formats that have numbers of their own, written with a point when they become text."""
+"""Formats that have numbers of their own, written with a point when they become text, and tell empty from none."""
 
 
 def map_columns(
@@ -199,6 +199,16 @@ def watched(importer: type[Importer], columns: Sequence[ColumnMapping]) -> dict[
         elif isinstance(declared, Decimal | Integer):
             patterns[column.position] = r"[.,]"
     return patterns
+
+
+def blank_is_none(
+    importer: type[Importer], columns: Sequence[ColumnMapping], *, kind: str, needed: frozenset[str]
+) -> frozenset[int]:
+    """The columns of exact texts in which a blank cell is no value: CSV can't tell the two, and there may be none."""
+    if kind in _EXACT_FORMATS:
+        return frozenset()
+    exact = {name for name, declared in importer.fields.items() if isinstance(declared, Text) and declared.exact}
+    return frozenset(column.position for column in columns if column.target_field in exact - needed)
 
 
 def decide_readings(

@@ -17,7 +17,7 @@ from rowcall.engine.duplicates import decide_duplicates
 from rowcall.engine.finish import balance_of, finish_job, start_processing
 from rowcall.engine.ingest import Ingesting, ingest, open_file
 from rowcall.engine.items import process_items
-from rowcall.engine.map import decide_readings, map_columns, watched
+from rowcall.engine.map import blank_is_none, decide_readings, map_columns, watched
 from rowcall.engine.pace import Pace
 from rowcall.engine.scratch import Scratch
 from rowcall.engine.second_look import look_again, plan_together, refers_to_itself, some_wait
@@ -107,6 +107,7 @@ def _bring_in(run: Run, control: Connection[Any], job: Job) -> Job:
         _check(run, job)
 
     with open_file(job) as reading:
+        kind = reading.detected.format.value
         reading.settle()
         if not columns_of(control, job.id):
             columns = map_columns(run.importer, reading, job.config, needed=needed)
@@ -120,9 +121,9 @@ def _bring_in(run: Run, control: Connection[Any], job: Job) -> Job:
             writers=run.settings.workers,
             tell=tell,
             watched=watched(run.importer, columns_of(control, job.id)),
+            blank_is_none=blank_is_none(run.importer, columns_of(control, job.id), kind=kind, needed=needed),
         )
         ingest(run.database, control, job, reading, how)
-        kind = reading.detected.format.value
     job = jobs.get_job(control, str(job.id))
     decide_readings(control, job, run.importer, kind=kind, doubtful=how.seen)
     return jobs.move(control, job, State.COLUMN_MAPPING)

@@ -15,6 +15,7 @@ from rowcall.errors import Final
 from rowcall.importer.fields import Field, folded
 from rowcall.importer.lookups import Lookup
 from rowcall.importer.matching import Fail, Flow, Skip, Update, Version
+from rowcall.importer.numbers import Decimal
 from rowcall.importer.rules import Rule, RuleDeclaration
 from rowcall.model import Code
 
@@ -215,6 +216,11 @@ def _expression_mistakes(importer: Class, expression: pl.Expr) -> Iterator[str]:
     if not names:
         yield " reads no field by its name."
     yield from (f": there is no field {name!r}. {did_you_mean(name, importer.fields)}" for name in unknown)
+    yield from (
+        f": {name!r} is an exact Decimal, which is a text here. Leave exact=True off."
+        for name in names
+        if isinstance(field := importer.fields.get(name), Decimal) and field.exact
+    )
     if names and not unknown:
         yield from _trial_mistakes(importer, expression)
 

@@ -96,10 +96,10 @@ class Field:
         return pl.when(self._is_filled(trimmed)).then(trimmed)
 
     def _is_filled(self, trimmed: pl.Expr) -> pl.Expr:
-        filled = trimmed != ""
-        return (
-            filled & ~trimmed.str.to_lowercase().is_in([text.lower() for text in self.blank]) if self.blank else filled
-        )
+        return (trimmed != "") & ~self._is_blank_word(trimmed) if self.blank else trimmed != ""
+
+    def _is_blank_word(self, trimmed: pl.Expr) -> pl.Expr:
+        return trimmed.str.to_lowercase().is_in([text.lower() for text in self.blank])
 
     def forms(self) -> tuple[pl.Expr, ...]:
         """The ways to read a clean text, the usual one first."""

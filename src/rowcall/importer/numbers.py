@@ -11,6 +11,7 @@ from rowcall.model import Code
 
 _GROUPING = {".": r"[,'’ \x{a0}\x{202f}]", ",": r"[.'’ \x{a0}\x{202f}]"}
 _DIGITS = 38
+_NO_NUMBER = r"^(?i-u:nan|[+-]?inf(?:inity)?)$"
 _PLACES = 12  # where neither the field nor its column says: 26 digits before the mark remain
 _TRUE = ("true", "t", "yes", "y", "1", "on", "ja", "oui", "si", "sí", "sim", "vrai", "wahr", "да")
 _FALSE = ("false", "f", "no", "n", "0", "off", "nein", "non", "não", "faux", "falsch", "нет")
@@ -45,6 +46,8 @@ def _places(bare: pl.Series) -> pl.Series:
 def _range_checks(field: Field, low: Exact | None, high: Exact | None) -> Iterator[Check]:
     """That a value lies within its field and its column."""
     value, limits = pl.col(field.name), field.limits
+    if field.dtype == pl.String:
+        value = value.cast(pl.Float64, strict=False)
     low = max((Exact(end) for end in (low, limits.minimum) if end is not None), default=None)
     high = min((Exact(end) for end in (high, limits.maximum) if end is not None), default=None)
     if low is not None:
@@ -114,10 +117,13 @@ class Decimal(Field):
     min: int | float | Exact | None = None
     max: int | float | Exact | None = None
     places: int | None = None
+    exact: bool = False
+    """Take any number of digits, an exponent of any size, NaN and Infinity. The value is a text, which rules can't
+    reckon with; `min` and `max` are compared with 15 digits."""
 
     @property
     def dtype(self) -> DataType:
-        return pl.Decimal(_DIGITS, self.scale)
+        return pl.String() if self.exact else pl.Decimal(_DIGITS, self.scale)
 
     @property
     def scale(self) -> int:
@@ -126,6 +132,18 @@ class Decimal(Field):
         return max(0, min(allowed, default=_PLACES))
 
     def forms(self) -> tuple[pl.Expr, ...]:
+        return self._texts() if self.exact else self._decimals()
+
+    def _texts(self) -> tuple[pl.Expr, ...]:
+        text = pl.col(self.name)
+        number = pl.when(text.str.contains(_number(self.reading))).then(_bare(text, self.reading))
+        bounded = self.places is not None or self.limits.scale is not None
+        return (
+            number.map_batches(self._exact_texts, return_dtype=pl.String) if bounded else number,
+            pl.when(text.str.contains(_NO_NUMBER)).then(text),
+        )
+
+    def _decimals(self) -> tuple[pl.Expr, ...]:
         text = pl.col(self.name)
         usual = rf"^[+-]?[0-9]+(?:\.[0-9]{{1,{self.scale}}})?$" if self.scale else r"^[+-]?[0-9]+$"
         grouped = rf"^[+-]?{_whole_digits(self.reading)}(?:[{self.reading.decimal}][0-9]{{0,{self.scale}}}0*)?$"
@@ -161,6 +179,8 @@ class Decimal(Field):
 
     def _precision_checks(self) -> Iterator[Check]:
         precision, scale = self.limits.precision, self.limits.scale or 0
+        if self.exact:
+            return  # PostgreSQL tells
         if precision is not None and precision - scale < _DIGITS - self.scale:
             end, value = 10 ** (precision - scale), pl.col(self.name)
             told = said("{} has more than {} digits before the decimal mark.", FOUND, precision - scale)

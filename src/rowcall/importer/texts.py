@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+import msgspec
 import polars as pl
 from polars.exceptions import ComputeError
 
@@ -17,9 +18,11 @@ _EMAIL = rf"^{_ATOM}(?:\.{_ATOM})*@(?:{_LABEL}\.)+\p{{L}}[\p{{L}}\p{{N}}-]*[\p{{
 _USUAL_EMAIL = r"^[a-z0-9_+-]+(?:\.[a-z0-9_+-]+)*@(?:[a-z0-9]+(?:-+[a-z0-9]+)*\.)+[a-z]{2,}$"
 _USUAL_UUID = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 _UUID = r"^(?:urn:uuid:)?\{?([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{12})\}?$"
-# Numbers other than short whole ones are left out: as elements they would come back with other digits.
+# Numbers other than short whole ones are left to `_exact_lists`: here they would come back with other digits.
 _JSON_ITEM = r'(?:"(?:[^"\\\x00-\x1f]|\\.)*"|-?[0-9]{1,18}|true|false)'
 _JSON_LIST = rf"^\[\s*(?:{_JSON_ITEM}(?:\s*,\s*{_JSON_ITEM})*)?\s*\]$"
+_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
+_TEXT = msgspec.json.Decoder(str)
 _SHOWN_CHOICES = 12
 _JUDGED_VALUES = 500  # wrong values of a batch that get a "did you mean"; the search for it is slow
 
@@ -83,11 +86,15 @@ class Text(Field):
     """What the whole text must match, in the syntax of Rust's regex crate: Python's, without look-around."""
     strip: bool = True
     """Take away blanks at both ends."""
+    exact: bool = False
+    """Keep the text as it is, with its blanks; an empty one is a value too. A blank cell of CSV, which can't tell an
+    empty text from none, is empty only where the column must have a value."""
 
     def clean(self) -> pl.Expr:
-        if self.strip:
-            return super().clean()
-        return pl.when(self._is_filled(pl.col(self.name).str.strip_chars())).then(pl.col(self.name))
+        text, trimmed = pl.col(self.name), pl.col(self.name).str.strip_chars()
+        if self.exact:
+            return pl.when(~self._is_blank_word(trimmed)).then(text) if self.blank else text
+        return super().clean() if self.strip else pl.when(self._is_filled(trimmed)).then(text)
 
     def checks(self) -> tuple[Check, ...]:
         return (
@@ -194,6 +201,21 @@ class Choice(Field):
                 yield f"the synonyms lead to {value!r}, which is not among the values."
 
 
+def _exact_lists(texts: pl.Series) -> pl.Series:
+    """JSON arrays of texts, numbers with all of their digits, truth values and nulls; null for any other text."""
+    return pl.Series(texts.name, [_exact_list(text) for text in texts], dtype=pl.List(pl.String))
+
+
+def _exact_list(text: str | None) -> list[str | None] | None:
+    try:
+        items = [bytes(item) for item in _ITEMS.decode(text or "")]
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    if any(item[:1] in (b"[", b"{") or b"\\u0000" in item for item in items):
+        return None
+    return [_TEXT.decode(item) if item[:1] == b'"' else None if item == b"null" else item.decode() for item in items]
+
+
 @dataclass(frozen=True, kw_only=True)
 class List(Field):
     """Several texts in one cell, with a separator between them or as a JSON array. Empty ones are left out."""
@@ -214,6 +236,7 @@ class List(Field):
         return (
             pl.when(~text.str.starts_with("[")).then(split),
             pl.when(is_json).then(text).str.json_decode(pl.List(pl.String)),
+            text.map_batches(_exact_lists, return_dtype=pl.List(pl.String)),
         )
 
     def refusal(self) -> pl.Expr:
