@@ -134,6 +134,12 @@ def test_json_texts_that_are_not_what_their_column_says_are_strings() -> None:
     assert json.loads(lines[1])["b"] == "TRUE"
 
 
+def test_json_that_is_a_text_or_null_is_written_as_the_text_of_its_json() -> None:
+    cells = ['"x"', "null", "5", "[null]", None]
+    lines = written([pl.DataFrame({"j": cells})], NDJSON, [WriteColumn(name="j", native="json")]).split(b"\n")[:-1]
+    assert [json.loads(line)["j"] for line in lines] == ['"x"', "null", 5, [None], None]
+
+
 def test_json_array_is_valid_with_any_number_of_rows() -> None:
     frame = text_frame([("1", None, "x")])
     assert written([frame.head(0)], JSON) == b"[]\n"

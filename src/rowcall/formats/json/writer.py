@@ -85,8 +85,11 @@ def _quoted(text: pl.Series) -> pl.Expr:
 
 
 def _one_line(cell: str | None) -> str | None:
-    """The cell's JSON on one line; None when it isn't JSON."""
-    if cell is None:
+    """The cell's JSON on one line; None when it isn't JSON, or is a text or null.
+
+    Bare, those could not be told from a text that isn't JSON and from no value: their JSON is written as a text.
+    """
+    if cell is None or cell.lstrip()[:1] in ("", '"', "n"):
         return None
     try:
         msgspec.json.decode(cell, type=msgspec.Raw)
