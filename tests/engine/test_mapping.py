@@ -3,7 +3,7 @@
 import pytest
 
 from rowcall import Final, Integer, Text
-from rowcall.model import Code
+from rowcall.model import Code, State
 from rowcall.store.db import Database
 
 from .importing import declared, run_import, sql
@@ -88,3 +88,13 @@ def test_file_that_has_nothing_to_do_with_the_importer(table: Database) -> None:
     importer = declared("t", id=Integer(), first_name=Text(default="?"))
     with pytest.raises(Final, match="Required by things and not in the file: id"):
         run_import(table, importer, "shoe,size\nx,44\n")
+
+
+def test_a_file_without_records_or_header_has_nothing_to_map(database: Database) -> None:
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY)")
+    importer = declared("t", key="id", id=Integer(required=True))
+    result = run_import(database, importer, "[]", file_name="rows.json")
+    assert (result.job.state, result.told) == (State.COMPLETED, [])
+    with pytest.raises(Final) as error:
+        run_import(database, importer, "[{}]", file_name="rows.json")
+    assert error.value.code == Code.MISSING_COLUMNS

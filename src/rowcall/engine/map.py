@@ -30,7 +30,10 @@ def map_columns(
     """Each column with its field. `needed` are fields that the target can't do without.
 
     Raises when a required field gets no column, when two columns claim a field, or when `--map` names what isn't there.
+    A file without records of a format without a header, such as `[]`, has no columns to ask for.
     """
+    if not reading.columns and not any(batch.frame.height or batch.bad for batch in reading):
+        return []
     chosen = _overrides(importer, reading.columns, config.mapping)
     samples = _samples(reading)
     for place, field_name in _matches(importer, reading.columns, chosen).items():
