@@ -27,6 +27,8 @@ class TargetColumn:
     default: str | None
     """The expression that fills it: the declared default, or the next value of an identity column."""
     generated: bool
+    always: bool
+    """An identity column that PostgreSQL always fills: it can't be updated."""
     max_length: int | None
     precision: int | None
     scale: int | None

@@ -15,12 +15,14 @@ _KINDS = {
     **dict.fromkeys(("numeric", "float4", "float8"), "Decimal"),
     **dict.fromkeys(("timestamptz", "timestamp"), "DateTime"),
     **dict.fromkeys(("json", "jsonb"), "Json"),
-    **dict.fromkeys(("_text", "_varchar"), "List"),
     "bool": "Boolean",
     "date": "Date",
     "uuid": "Uuid",
 }
 _TEXTS = ("text", "varchar", "bpchar", "citext")
+_EXACT_TEXTS = (*_TEXTS, "name", "xml", "varbit", "tsvector", "hstore", "ltree")
+"""Types of which blanks around a text, or an empty one, can be values."""
+_DIGITS = 38
 _RANGES = {"int2": (-(2**15), 2**15 - 1), "int4": (-(2**31), 2**31 - 1)}
 _OPTIONS = {
     "Text": ("min_length", "max_length", "pattern"),
@@ -32,7 +34,7 @@ _OPTIONS = {
 
 def scaffold_table(target: Target, referenced: Sequence[Target] = ()) -> str:
     """The source of an importer for the table; `referenced` are the tables that its foreign keys lead to."""
-    columns = [_known(column, target) for column in target.columns.values() if not column.generated]
+    columns = [_known(column, target) for column in target.columns.values() if not _left_out(column, target)]
     names = field_names([column.name for column in columns])
     key, natural_key = _keys(target, names)
     return source(
@@ -42,7 +44,12 @@ def scaffold_table(target: Target, referenced: Sequence[Target] = ()) -> str:
             key=key,
             natural_key=natural_key,
             fields=tuple(_field(column, names[column.name], referenced) for column in columns),
-            notes=(*_unique_notes(target, key, natural_key), *_foreign_notes(target), *_check_notes(target, columns)),
+            notes=(
+                *_left_out_notes(target),
+                *_unique_notes(target, key, natural_key),
+                *_foreign_notes(target),
+                *_check_notes(target, columns),
+            ),
         )
     )
 
@@ -67,7 +74,9 @@ class _Known:
 
     @property
     def kind(self) -> str:
-        return "Lookup" if self.foreign else "Choice" if self.choices else _KINDS.get(self.column.base, "Text")
+        if self.foreign or self.column.base.startswith("_"):
+            return "Lookup" if self.foreign else "List"
+        return "Choice" if _are_told_apart(self.choices) else _KINDS.get(self.column.base, "Text")
 
     @property
     def said(self) -> dict[Demand, str]:
@@ -78,6 +87,29 @@ class _Known:
     def required(self) -> bool:
         demanded = self.column.not_null or any(demand.option == "required" for demand in self.demands)
         return demanded and self.column.default is None
+
+
+def _are_told_apart(choices: Sequence[str]) -> bool:
+    """Whether a Choice can take them: it looks at neither case nor blanks."""
+    plain = {choice.strip().lower() for choice in choices}
+    return len(plain) == len(choices) > 0 and "" not in plain and all(choice == choice.strip() for choice in choices)
+
+
+def _left_out(column: TargetColumn, target: Target) -> str:
+    """Why there is no field for the column, if so."""
+    if column.generated:
+        return "PostgreSQL generates it"
+    if column.always and column.name not in target.primary_key:
+        return "it is GENERATED ALWAYS AS IDENTITY"
+    if column.base in ("_json", "_jsonb"):
+        return "an array of JSON can't be told from one of several dimensions"
+    return ""
+
+
+def _left_out_notes(target: Target) -> Iterator[str]:
+    for column in target.columns.values():
+        if why := _left_out(column, target):
+            yield f"Left out: {column.name}, {column.type}; {why}."
 
 
 def _known(column: TargetColumn, target: Target) -> _Known:
@@ -101,7 +133,8 @@ def _field(known: _Known, name: str, referenced: Sequence[Target]) -> FieldSourc
         **({"aliases": [column.name]} if folded(column.name) != folded(name) else {}),
         **({"help": " ".join(column.comment.split())} if column.comment else {}),
     }
-    values = (_table(foreign.table_schema, foreign.table_name),) if foreign else known.choices
+    choices = known.choices if known.kind == "Choice" else ()
+    values = (_table(foreign.table_schema, foreign.table_name),) if foreign else choices
     return FieldSource(name=name, kind=known.kind, values=values, options=options, notes=tuple(_field_notes(known)))
 
 
@@ -120,14 +153,24 @@ def _unique_texts(table: Target) -> list[str]:
 
 
 def _of_type(column: TargetColumn, kind: str) -> dict[str, Value]:
-    if kind == "Text" and column.max_length is not None:
-        return {"max_length": column.max_length}
+    if kind == "Text":
+        exact = column.base in _EXACT_TEXTS or column.labels is not None
+        length = {} if column.max_length is None else {"max_length": column.max_length}
+        return {**({"exact": True} if exact else {}), **length}
+    if kind == "Decimal" and _needs_exact(column):
+        return {"exact": True}
     if kind == "Integer" and column.base in _RANGES:
         low, high = _RANGES[column.base]
         return {"min": low, "max": high}
     if kind == "Decimal" and column.scale is not None:
         return {"places": max(0, column.scale)}
     return {}
+
+
+def _needs_exact(column: TargetColumn) -> bool:
+    """Whether the column takes numbers that have too many digits for a Decimal."""
+    precision, scale = column.precision, column.scale
+    return precision is None or scale is None or max(precision, precision - scale, scale) > _DIGITS
 
 
 def _bound(demand: Demand, kind: str) -> Value:
@@ -143,6 +186,8 @@ def _bound(demand: Demand, kind: str) -> Value:
 def _field_notes(known: _Known) -> Iterator[str]:
     if known.kind == "Text" and known.column.base not in _KINDS:
         yield f"{known.column.type}: taken as text, which PostgreSQL reads."
+    if known.column.always:
+        yield "GENERATED ALWAYS AS IDENTITY: rows with a value keep it, and the sequence doesn't follow."
     if known.said:
         yield f"By the constraint {', '.join(dict.fromkeys(known.said.values()))}."
     for demand in known.said:

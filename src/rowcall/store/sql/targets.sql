@@ -17,6 +17,7 @@ SELECT a.attname AS name,
        CASE WHEN a.attidentity <> '' THEN format('nextval(%%L::regclass)', pg_get_serial_sequence(a.attrelid::regclass::text, a.attname))
             WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END AS "default",
        a.attgenerated <> '' AS generated,
+       a.attidentity = 'a' AS always,
        CASE WHEN base.typname IN ('varchar', 'bpchar') AND m.typmod > 4 THEN m.typmod - 4 END AS max_length,
        CASE WHEN base.typname = 'numeric' AND m.typmod > 4 THEN ((m.typmod - 4) >> 16) & 65535 END AS precision,
        CASE WHEN base.typname = 'numeric' AND m.typmod > 4 THEN ((((m.typmod - 4) & 2047) # 1024) - 1024) END AS scale,
