@@ -164,3 +164,16 @@ def test_arrays_of_several_dimensions_are_refused_not_flattened(database: Databa
     sql(database, "CREATE TABLE t (id int PRIMARY KEY, a text[], b int[])")
     sql(database, "INSERT INTO t VALUES (1, '{{a},{b}}', NULL), (2, NULL, '{{1,2},{3,4}}')")
     assert brought_back(database, WriteFormat.CSV).told == ["failed INVALID_LIST"] * 2
+
+
+def test_columns_that_are_called_alike_are_told_apart(database: Database) -> None:
+    sql(database, """CREATE TABLE t (id int PRIMARY KEY, "Name" text, name text, "a b" text, a_b text)""")
+    sql(database, "INSERT INTO t VALUES (1, 'a', 'b', 'c', 'd')")
+    source = scaffolded(database)
+    assert "# A file's column 'Name' looks like 'name': bring it with --map 'Name=name_2'." in source
+    before = content(database)
+    assert brought_back(database, WriteFormat.CSV).told == ["unchanged"]
+    file, mapping = exported(database, WriteFormat.CSV), {"Name": "name_2", "a b": "a_b_2"}
+    sql(database, "DELETE FROM t")
+    assert run_import(database, created(source), file, mapping=mapping).told == ["created"]
+    assert content(database) == before

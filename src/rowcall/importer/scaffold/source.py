@@ -71,9 +71,12 @@ def identifier(name: str) -> str:
 
 
 def field_names(columns: Iterable[str]) -> dict[str, str]:
-    """The field of each column, no two the same. A row's own number leaves no field that name."""
+    """The field of each column, no two the same. A row's own number leaves no field that name.
+
+    A column whose name can be a field's has it before any that is only called alike.
+    """
     given: dict[str, str] = {}
-    for column in columns:
+    for column in sorted(columns, key=lambda column: identifier(column) != column):
         word = {"number": "number_value"}.get(identifier(column), identifier(column))
         others = (f"{word}_{count}" for count in itertools.count(2))
         given[column] = next(name for name in itertools.chain([word], others) if name not in given.values())

@@ -43,7 +43,7 @@ def scaffold_table(target: Target, referenced: Sequence[Target] = ()) -> str:
             description=f"Rows of {target.name}.",
             key=key,
             natural_key=natural_key,
-            fields=tuple(_field(column, names[column.name], referenced) for column in columns),
+            fields=tuple(_field(column, names, referenced) for column in columns),
             notes=(
                 *_left_out_notes(target),
                 *_unique_notes(target, key, natural_key),
@@ -122,20 +122,33 @@ def _known(column: TargetColumn, target: Target) -> _Known:
     return _Known(column, next((key for key in target.foreign if key.columns == [column.name]), None), demands)
 
 
-def _field(known: _Known, name: str, referenced: Sequence[Target]) -> FieldSource:
-    column, foreign = known.column, known.foreign
+def _field(known: _Known, names: dict[str, str], referenced: Sequence[Target]) -> FieldSource:
+    column, foreign, name = known.column, known.foreign, names[known.name]
+    taken = _taken(column.name, names)
     options: dict[str, Value] = {
         **(_lookup(foreign, referenced) if foreign else {}),
         **_of_type(column, known.kind),
         **{demand.option: _bound(demand, known.kind) for demand in known.said if demand.option != "choices"},
         **({"required": True} if known.required else {}),
         **({"column": column.name} if name != column.name else {}),
-        **({"aliases": [column.name]} if folded(column.name) != folded(name) else {}),
+        **({"aliases": [column.name]} if folded(column.name) != folded(name) and not taken else {}),
         **({"help": " ".join(column.comment.split())} if column.comment else {}),
     }
     choices = known.choices if known.kind == "Choice" else ()
     values = (_table(foreign.table_schema, foreign.table_name),) if foreign else choices
-    return FieldSource(name=name, kind=known.kind, values=values, options=options, notes=tuple(_field_notes(known)))
+    notes = [*_field_notes(known), *_taken_notes(column.name, name, taken)]
+    return FieldSource(name=name, kind=known.kind, values=values, options=options, notes=tuple(notes))
+
+
+def _taken(column: str, names: dict[str, str]) -> str:
+    """The other column, if there is one, whose field has this column's name in all but case and signs."""
+    alike = (other for other, name in names.items() if folded(name) == folded(column))
+    return next((other for other in alike if other != column), "")
+
+
+def _taken_notes(column: str, name: str, taken: str) -> Iterator[str]:
+    if taken:
+        yield f"A file's column {column!r} looks like {taken!r}: bring it with --map '{column}={name}'."
 
 
 def _lookup(foreign: ForeignKey, referenced: Sequence[Target]) -> dict[str, Value]:
