@@ -53,9 +53,12 @@ def export(
         found = find_resource(connection, resource, resources)
         selection = select_rows(connection, found, fields=chosen, filters=filters)
         target = sys.stdout.buffer if out == "-" else Path(out)
+        told: list[str] = []
         with _progress(resource) as progress:
-            rows = export_to(connection, selection, target, kind, options=writing, progress=progress)
-    Console(stderr=True, highlight=False, soft_wrap=True).print(f"{rows:,} rows written", markup=False)
+            rows = export_to(connection, selection, target, kind, options=writing, progress=progress, tell=told.append)
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    for line in [*told, f"{rows:,} rows written"]:
+        console.print(line, markup=False)
 
 
 def _stop(number: int, _: FrameType | None) -> NoReturn:

@@ -5,6 +5,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import polars as pl
 from psycopg import Connection
 
 from rowcall.errors import FileRefused
@@ -23,8 +24,13 @@ def export_to(
     *,
     options: WriteOptions = _DEFAULT,
     progress: Callable[[int], None] = lambda _: None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> int:
-    """Write the rows of a selection and return how many; `progress` is told the number so far."""
+    """Write the rows of a selection and return how many.
+
+    `progress` is told the number so far, and `tell` at the end what the format could not keep.
+    """
+    lost: set[str] = set()
     typed = format is WriteFormat.PARQUET  # the other formats take text and what it stands for
     with (
         open_writer(target, format, selection.write_columns, options) as writer,
@@ -36,5 +42,15 @@ def export_to(
                 place = before + refused.row + 1
                 hint = "Export CSV, NDJSON or Parquet, or leave the field out."
                 raise FileRefused(refused.code, f"Row {place:,}, {refused.column!r}: {refused.message}", hint=hint)
+            lost |= _empty_texts(frame, selection) if format is WriteFormat.CSV else set()
             progress(writer.rows)
+    if lost:
+        listed = ", ".join(column.name for column in selection.columns if column.name in lost)
+        tell(f"CSV can't tell empty texts from no value; there are some in {listed}. The other formats can.")
     return writer.rows
+
+
+def _empty_texts(frame: pl.DataFrame, selection: Selection) -> set[str]:
+    """The columns with empty texts that could be null as well."""
+    texts = [column.name for column in selection.columns if column.nullable and column.kind.native == "text"]
+    return {name for name in texts if (frame[name] == "").any()}

@@ -25,6 +25,7 @@ class ExportColumn:
 
     name: str
     kind: Kind
+    nullable: bool
 
     @property
     def write_column(self) -> WriteColumn:
@@ -56,7 +57,8 @@ def select_rows(
         _check_filters(connection, resource, target, filters)
     except psycopg.Error as error:
         raise translated(error) from error
-    columns = tuple(ExportColumn(name, kind_of(target.columns[name])) for name in chosen)
+    found = [target.columns[name] for name in chosen]
+    columns = tuple(ExportColumn(column.name, kind_of(column), not column.not_null) for column in found)
     return Selection(resource=resource, columns=columns, statement=_statement(resource, target, columns, filters))
 
 
