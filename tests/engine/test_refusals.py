@@ -405,3 +405,10 @@ def test_partitioned_tables_are_filled_and_updated_across_partitions(database: D
     assert result.told == ["unchanged", "updated", "failed CHECK_VIOLATION"]
     assert result.outcomes[2].before == {"id": 1, "region": "s", "code": "b"}
     assert sql(database, "SELECT * FROM south_low") == [(1, "s", "c")]
+
+
+def test_a_value_beyond_the_limits_of_postgresql_fails_its_row_alone(database: Database) -> None:
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY, sizes bigint[])")
+    importer = declared("t", key="id", id=Integer(), sizes=Text())
+    text = "id;sizes\n1;{1,2}\n2;[9223372036854775807,1]\n3;{3}\n"
+    assert run_import(database, importer, text).told == ["created", "failed VALUE_REFUSED", "created"]

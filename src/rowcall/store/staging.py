@@ -108,12 +108,17 @@ def copy_taken(
                 copy_in(connection, table, part)
         except psycopg.Error as error:
             line = _COPY_LINE.search(error.diag.context or "")
-            if line is None or isinstance(error, psycopg.OperationalError):
+            if line is None or (isinstance(error, psycopg.OperationalError) and not _is_beyond_limits(error)):
                 raise
             guilty = int(line[1]) - 1
             refused.append((part.item(guilty, "rowcall_number"), error))
             waiting += [*part.slice(guilty + 1).iter_slices(_PIECE), part.head(guilty)]
     return refused
+
+
+def _is_beyond_limits(error: psycopg.Error) -> bool:
+    """Whether a value is more than PostgreSQL can work with, as opposed to what else psycopg calls operational."""
+    return (error.sqlstate or "").startswith("54")
 
 
 def match(connection: Connection[Any], layout: Layout) -> None:
