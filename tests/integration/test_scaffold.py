@@ -11,6 +11,7 @@ from rowcall.store.db import Database
 from rowcall.store.migrate import migrate
 
 from ..scaffolding import assert_formatted, created
+from .workspace import Workspace
 
 MIGRATIONS = Path(rowcall.packs.content.__file__).parent / "migrations"
 TABLES = """
@@ -139,3 +140,16 @@ def test_a_table_schema_needs_no_database(tmp_path: Path, capsys: pytest.Capture
         scaffold(str(path))
     with pytest.raises(Final, match="There is no file"):
         scaffold(str(tmp_path / "other.json"))
+
+
+@pytest.mark.parametrize("kind", ["csv", "xlsx"])
+def test_an_export_comes_back_by_commands(workspace: Workspace, kind: str) -> None:
+    workspace.ask("CREATE TABLE things (id int PRIMARY KEY, name text NOT NULL, ratio float8, tags text[])")
+    workspace.ask(
+        "INSERT INTO things VALUES (1, ' a ', 1e308, '{\"b,c\",NULL}'), (2, '', 'NaN', '{}'), (3, '=1', 1, NULL)"
+    )
+    file, source = workspace.folder / f"things.{kind}", workspace.folder / "importers.py"
+    assert workspace.run("export", "things", "--out", file).status == 0
+    assert workspace.run("scaffold", "things", "--out", source, "--force").status == 0
+    done = workspace.json("import", file, "--into", "things", "--mode", "upsert")
+    assert (done["state"], done["counts"]["unchanged"]) == ("COMPLETED", 3)

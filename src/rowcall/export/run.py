@@ -51,6 +51,6 @@ def export_to(
 
 
 def _empty_texts(frame: pl.DataFrame, selection: Selection) -> set[str]:
-    """The columns with empty texts that could be null as well."""
-    texts = [column.name for column in selection.columns if column.nullable and column.kind.native == "text"]
+    """The columns with empty texts that an import would take for no value."""
+    texts = [column.name for column in selection.columns if column.optional and column.kind.native == "text"]
     return {name for name in texts if (frame[name] == "").any()}

@@ -25,7 +25,8 @@ class ExportColumn:
 
     name: str
     kind: Kind
-    nullable: bool
+    optional: bool
+    """A row need not bring a value for it: it is null then, or the default."""
 
     @property
     def write_column(self) -> WriteColumn:
@@ -58,7 +59,10 @@ def select_rows(
     except psycopg.Error as error:
         raise translated(error) from error
     found = [target.columns[name] for name in chosen]
-    columns = tuple(ExportColumn(column.name, kind_of(column), not column.not_null) for column in found)
+    columns = tuple(
+        ExportColumn(column.name, kind_of(column), not column.not_null or column.default is not None)
+        for column in found
+    )
     return Selection(resource=resource, columns=columns, statement=_statement(resource, target, columns, filters))
 
 
