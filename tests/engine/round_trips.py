@@ -20,7 +20,7 @@ from .importing import Result, run_import
 def scaffolded(database: Database, table: str = "t") -> str:
     """The source of an importer for the table."""
     with database.connect() as connection:
-        return scaffold_table(describe(connection, table))
+        return scaffold_table(describe(connection, table), exact=True)
 
 
 def exported(database: Database, kind: WriteFormat, table: str = "t") -> bytes:

@@ -90,11 +90,11 @@ def test_a_table_with_everything(tmp_path: Path, capsys: pytest.CaptureFixture[s
     lines = [line.strip() for line in source.splitlines()]
     for line in (
         "line = Integer(min=-32768, max=32767, required=True)",
-        "name_ = Text(exact=True, max_length=20, required=True)",
-        "class_ = Text(exact=True, max_length=3)",
+        "name_ = Text(max_length=20, required=True)",
+        "class_ = Text(max_length=3)",
         'grosse_cm = Decimal(places=2, column="Größe (cm)", aliases=["Größe (cm)"])',
         "# 0.5 itself is refused too, by PostgreSQL.",
-        "price = Decimal(exact=True, min=0.5, max=1000, required=True)",
+        "price = Decimal(min=0.5, max=1000, required=True)",
         "quantity = Integer(min=1, max=99, help='How many \"pieces\"')",
         'size = Choice("small", "large", required=True)',
         "tags = List()",
@@ -102,8 +102,8 @@ def test_a_table_with_everything(tmp_path: Path, capsys: pytest.CaptureFixture[s
         "at = DateTime()",
         'country = Lookup("Shop.country", by=("code", "name"), to="code", required=True)',
         "# inet: taken as text, which PostgreSQL reads.",
-        "sku = Text(exact=True, min_length=8, max_length=8)",
-        'code = Text(exact=True, pattern=r"[A-Z]{3}\\d+")',
+        "sku = Text(min_length=8, max_length=8)",
+        'code = Text(pattern=r"[A-Z]{3}\\d+")',
         "# Unique too, and may serve as the key or natural_key: code; sku.",
         '# - not_itself: (parent_no <> "Order No")',
         "# Left out: total, numeric; PostgreSQL generates it.",
@@ -150,6 +150,16 @@ def test_an_export_comes_back_by_commands(workspace: Workspace, kind: str) -> No
     )
     file, source = workspace.folder / f"things.{kind}", workspace.folder / "importers.py"
     assert workspace.run("export", "things", "--out", file).status == 0
-    assert workspace.run("scaffold", "things", "--out", source, "--force").status == 0
+    assert workspace.run("scaffold", "things", "--exact", "--out", source, "--force").status == 0
     done = workspace.json("import", file, "--into", "things", "--mode", "upsert")
     assert (done["state"], done["counts"]["unchanged"]) == ("COMPLETED", 3)
+
+
+def test_blanks_of_a_persons_file_are_no_values(workspace: Workspace) -> None:
+    workspace.ask("CREATE TABLE things (id int PRIMARY KEY, name text NOT NULL, price numeric)")
+    file, source = workspace.folder / "things.csv", workspace.folder / "importers.py"
+    file.write_text("id,name,price\n1, pen ,1.50\n2,,2.50\n3,   ,3.50\n4,ink,NaN\n")
+    assert workspace.run("scaffold", "things", "--out", source, "--force").status == 0
+    done = workspace.json("import", file, "--into", "things")
+    assert (done["counts"]["created"], done["counts"]["failed"]) == (1, 3)
+    assert workspace.ask("SELECT name FROM things") == [("pen",)]

@@ -21,13 +21,17 @@ def scaffold(
         str, typer.Argument(metavar="TABLE", help="A table, or schema.table, or the .json file of a Table Schema.")
     ],
     out: Annotated[Path | None, typer.Option(help="The file to write; else standard output.")] = None,
+    exact: Annotated[
+        bool,
+        typer.Option("--exact", help="For files exported from the table: keep blanks, empty texts and all digits."),
+    ] = False,
     force: Annotated[bool, typer.Option(help="Write over a file that is there.")] = False,
 ) -> None:
     """Write an importer for a table: a field per column, with what its type, keys and constraints demand."""
     if out is not None and out.exists() and not force:
         hint = "Give another name, or --force to write over it."
         raise Final(Code.BAD_OPTION, f"{out} is there already.", hint=hint)
-    text = _from_schema(Path(table)) if table.lower().endswith(".json") else _from_table(table)
+    text = _from_schema(Path(table)) if table.lower().endswith(".json") else _from_table(table, exact=exact)
     if out is None:
         sys.stdout.write(text)
     else:
@@ -44,12 +48,12 @@ def _from_schema(path: Path) -> str:
     return scaffold_schema(document, path.name.partition(".")[0])
 
 
-def _from_table(table: str) -> str:
+def _from_table(table: str, *, exact: bool) -> str:
     with open_database(settings_from()) as database, database.connect() as connection:
-        return _described(connection, table)
+        return _described(connection, table, exact=exact)
 
 
-def _described(connection: Connection[Any], table: str) -> str:
+def _described(connection: Connection[Any], table: str, *, exact: bool) -> str:
     target = describe(connection, table)
     referenced = dict.fromkeys(f"{key.table_schema}.{key.table_name}" for key in target.foreign)
-    return scaffold_table(target, [describe(connection, name) for name in referenced])
+    return scaffold_table(target, [describe(connection, name) for name in referenced], exact=exact)

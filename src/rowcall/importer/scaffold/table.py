@@ -32,8 +32,11 @@ _OPTIONS = {
 }
 
 
-def scaffold_table(target: Target, referenced: Sequence[Target] = ()) -> str:
-    """The source of an importer for the table; `referenced` are the tables that its foreign keys lead to."""
+def scaffold_table(target: Target, referenced: Sequence[Target] = (), *, exact: bool = False) -> str:
+    """The source of an importer for the table; `referenced` are the tables that its foreign keys lead to.
+
+    `exact` for files that Rowcall exported: blanks, empty texts and all digits are values, not somebody's slips.
+    """
     columns = [_known(column, target) for column in target.columns.values() if not _left_out(column, target)]
     names = field_names([column.name for column in columns])
     key, natural_key = _keys(target, names)
@@ -43,7 +46,7 @@ def scaffold_table(target: Target, referenced: Sequence[Target] = ()) -> str:
             description=f"Rows of {target.name}.",
             key=key,
             natural_key=natural_key,
-            fields=tuple(_field(column, names, referenced) for column in columns),
+            fields=tuple(_field(column, names, referenced, exact=exact) for column in columns),
             notes=(
                 *_left_out_notes(target),
                 *_unique_notes(target, key, natural_key),
@@ -122,12 +125,12 @@ def _known(column: TargetColumn, target: Target) -> _Known:
     return _Known(column, next((key for key in target.foreign if key.columns == [column.name]), None), demands)
 
 
-def _field(known: _Known, names: dict[str, str], referenced: Sequence[Target]) -> FieldSource:
+def _field(known: _Known, names: dict[str, str], referenced: Sequence[Target], *, exact: bool) -> FieldSource:
     column, foreign, name = known.column, known.foreign, names[known.name]
     taken = _taken(column.name, names)
     options: dict[str, Value] = {
         **(_lookup(foreign, referenced) if foreign else {}),
-        **_of_type(column, known.kind),
+        **_of_type(column, known.kind, exact=exact),
         **{demand.option: _bound(demand, known.kind) for demand in known.said if demand.option != "choices"},
         **({"required": True} if known.required else {}),
         **({"column": column.name} if name != column.name else {}),
@@ -165,12 +168,12 @@ def _unique_texts(table: Target) -> list[str]:
     return [name for name in single if table.columns[name].base in _TEXTS]
 
 
-def _of_type(column: TargetColumn, kind: str) -> dict[str, Value]:
+def _of_type(column: TargetColumn, kind: str, *, exact: bool) -> dict[str, Value]:
     if kind == "Text":
-        exact = column.base in _EXACT_TEXTS or column.labels is not None
+        as_it_is = (exact and column.base in _EXACT_TEXTS) or column.labels is not None
         length = {} if column.max_length is None else {"max_length": column.max_length}
-        return {**({"exact": True} if exact else {}), **length}
-    if kind == "Decimal" and _needs_exact(column):
+        return {**({"exact": True} if as_it_is else {}), **length}
+    if kind == "Decimal" and _needs_exact(column, exact=exact):
         return {"exact": True}
     if kind == "Integer" and column.base in _RANGES:
         low, high = _RANGES[column.base]
@@ -180,10 +183,12 @@ def _of_type(column: TargetColumn, kind: str) -> dict[str, Value]:
     return {}
 
 
-def _needs_exact(column: TargetColumn) -> bool:
+def _needs_exact(column: TargetColumn, *, exact: bool) -> bool:
     """Whether the column takes numbers that have too many digits for a Decimal."""
     precision, scale = column.precision, column.scale
-    return precision is None or scale is None or max(precision, precision - scale, scale) > _DIGITS
+    if precision is None or scale is None:
+        return exact or column.base != "numeric"
+    return max(precision, precision - scale, scale) > _DIGITS
 
 
 def _bound(demand: Demand, kind: str) -> Value:
