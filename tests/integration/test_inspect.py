@@ -94,6 +94,16 @@ def test_a_failure_is_a_message_and_exit_code_1(arguments: list[str], code: str)
     assert "Traceback" not in done.err
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [["inspect"], ["inspect", "x.csv", "--sheets", "1"], ["inspect", "x.csv", "--rows", "few"], ["inspct"], []],
+)
+def test_a_command_that_is_not_understood_is_exit_code_1(arguments: list[str]) -> None:
+    done = rowcall(*arguments)
+    assert done.status == 1
+    assert "Usage: rowcall" in done.out + done.err
+
+
 def test_a_wrong_setting_is_refused_at_once() -> None:
     done = rowcall("inspect", SAMPLES / "users.csv", ROWCALL_LIMIT_COLUMNS="many")
     assert done.status == 1

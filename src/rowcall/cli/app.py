@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -28,6 +28,9 @@ COMMANDS = {
     "doctor": ("doctor:doctor", "Check the surroundings, or verify a job."),
 }
 """Where each command is, and what the list of commands says about it."""
+
+_UsageError: Any = typer.BadParameter.__base__  # Click's, which newer versions of Typer have inside
+_UsageError.exit_code = 1  # theirs is 2, which says here that some rows failed
 
 
 def commands(asked: str) -> typer.Typer:
