@@ -1,12 +1,14 @@
 """Rows from PostgreSQL into files: every value, the rows asked for, one snapshot, whole or not at all."""
 
+import bz2
 import io
 import json
+import lzma
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -259,6 +261,29 @@ def test_the_command_writes_a_table(database: Database, tmp_path: Path) -> None:
     assert done.err.startswith("CSV can't tell empty texts from no value; there are some in Größe %. The other")
     done = rowcall("export", "thing", "--format", "ndjson", "--fields", "id", ROWCALL_DATABASE_URL=database.url)
     assert done.out.splitlines() == ['{"id":1}', '{"id":2}', '{"id":3}']
+    done = rowcall("export", "thing", "--fields", "id,code", ROWCALL_DATABASE_URL=database.url)
+    assert done.out == out.read_text()
+
+
+@pytest.mark.usefixtures("connection")
+@pytest.mark.parametrize(
+    ("name", "unpack"), [("a.tsv", bytes), ("a.tab.bz2", bz2.decompress), ("a.TSV.xz", lzma.decompress)]
+)
+def test_the_name_says_tabs_and_compression(
+    database: Database, tmp_path: Path, name: str, unpack: Callable[[bytes], bytes]
+) -> None:
+    done = rowcall(
+        "export", "thing", "--out", tmp_path / name, "--fields", "id,code", ROWCALL_DATABASE_URL=database.url
+    )
+    assert done.status == 0, done.err
+    assert unpack((tmp_path / name).read_bytes()).splitlines()[1] == b"1\t'=1"
+
+
+def test_a_name_that_says_no_format_is_refused(tmp_path: Path) -> None:
+    done = rowcall("export", "thing", "--out", tmp_path / "out.docx")
+    assert done.status == 1
+    assert "doesn't say which format" in done.err
+    assert "--formulas is 'run'" in rowcall("export", "thing", "--formulas", "run").err
 
 
 @pytest.mark.usefixtures("many")

@@ -8,9 +8,8 @@ import polars as pl
 import typer
 from rich.console import Console
 
-from rowcall.cli.options import takes_read_options
+from rowcall.cli.options import takes_read_options, write_format, write_options
 from rowcall.cli.progress import batches_with_progress
-from rowcall.errors import Final
 from rowcall.formats import (
     Batch,
     Reading,
@@ -18,20 +17,11 @@ from rowcall.formats import (
     Refused,
     WriteColumn,
     WriteFormat,
-    WriteOptions,
     Writer,
     open_rows,
     open_writer,
 )
-from rowcall.model import Code
 
-_SUFFIXES = {
-    **{f".{kind.value}": kind for kind in WriteFormat},
-    **dict.fromkeys((".tsv", ".tab", ".txt"), WriteFormat.CSV),
-    ".jsonl": WriteFormat.NDJSON,
-    ".pq": WriteFormat.PARQUET,
-}
-_PACKED = (".gz", ".bz2", ".xz", ".zst")
 _REJECTS = ("row", "line", "column", "code", "message", "raw")
 
 
@@ -39,7 +29,10 @@ _REJECTS = ("row", "line", "column", "code", "message", "raw")
 def convert(
     source: Annotated[str, typer.Argument(metavar="IN", help="The file to read; - for standard input.")],
     target: Annotated[str, typer.Argument(metavar="OUT", help="The file to write; - for standard output.")],
-    to: Annotated[str | None, typer.Option(help="csv, ndjson, json, xlsx or parquet; else by the name of OUT.")] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(help="csv, ndjson, json, xlsx or parquet; else by the name of OUT; csv for standard output."),
+    ] = None,
     rejects: Annotated[
         Path | None, typer.Option(help="Where the bad records go (CSV); else OUT.rejects.csv, if there are any.")
     ] = None,
@@ -52,10 +45,8 @@ def convert(
     ] = "protect",
 ) -> None:
     """Write the rows of a file in another format; every record ends in OUT or, with its reason, in the rejects file."""
-    kind = _target_format(target, to)
-    writing = WriteOptions(
-        delimiter=_delimiter(out_delimiter, target), bom=bom, formulas="keep" if formulas == "keep" else "protect"
-    )
+    kind = write_format(target, "--to", to)
+    writing = write_options(target, bom=bom, formulas=formulas, delimiter=out_delimiter)
     aside = _Rejects(rejects or _beside(target))
     with open_rows(sys.stdin.buffer if source == "-" else source, read) as reading:
         reading.settle()
@@ -109,24 +100,6 @@ class _Rejects:
 
 def _cells(batch: Batch, row: int) -> list[str]:
     return [cell or "" for cell in batch.frame.row(row)]
-
-
-def _target_format(target: str, to: str | None) -> WriteFormat:
-    suffixes = [suffix.lower() for suffix in Path(target).suffixes if suffix.lower() not in _PACKED]
-    kind = to or _SUFFIXES.get(suffixes[-1] if suffixes else "")
-    if kind is None or kind not in list(WriteFormat):
-        raise Final(
-            Code.BAD_OPTION,
-            f"{to or target!r} doesn't say which format to write.",
-            hint="Name OUT .csv, .tsv, .ndjson, .json, .xlsx or .parquet (text also with .gz or .zst), or give --to.",
-        )
-    return WriteFormat(kind)
-
-
-def _delimiter(given: str | None, target: str) -> str:
-    if given is not None:
-        return {"tab": "\t"}.get(given, given)
-    return "\t" if {".tsv", ".tab"} & {suffix.lower() for suffix in Path(target).suffixes} else ","
 
 
 def _beside(target: str) -> Path:

@@ -12,12 +12,10 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from rowcall.cli.options import write_format, write_options
 from rowcall.config import settings_from
-from rowcall.errors import Final
 from rowcall.export import Filter, declared, export_to, find_resource, select_rows
-from rowcall.formats import WriteFormat, WriteOptions
 from rowcall.importer.registry import load_registry
-from rowcall.model import Code
 from rowcall.store.db import open_database
 
 
@@ -25,7 +23,8 @@ def export(
     resource: Annotated[str, typer.Argument(metavar="RESOURCE", help="A resource, or a table of the database.")],
     out: Annotated[str, typer.Option(help="The file to write; - for standard output.")] = "-",
     format: Annotated[  # noqa: A002 (the product's word)
-        str | None, typer.Option(help="csv, ndjson, json, xlsx or parquet; else by the name of --out.")
+        str | None,
+        typer.Option(help="csv, ndjson, json, xlsx or parquet; else by the name of --out; csv for standard output."),
     ] = None,
     filter: Annotated[  # noqa: A002 (the product's word)
         list[str] | None,
@@ -44,10 +43,10 @@ def export(
     # Polars has one of its own, which interrupts twice: the second time in the middle of cleaning up.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, _stop)
-    kind = _format(format, out)
+    kind = write_format(out, "--format", format)
     filters = [Filter.parse(text) for text in filter or ()]
     chosen = [name.strip() for name in (fields or "").split(",") if name.strip()]
-    writing = WriteOptions(bom=bom, formulas="keep" if formulas == "keep" else "protect")
+    writing = write_options(out, bom=bom, formulas=formulas)
     resources = declared(thing for pack in load_registry().packs for thing in pack.resources)
     with open_database(settings_from()) as database, database.connect("export") as connection:
         found = find_resource(connection, resource, resources)
@@ -85,15 +84,3 @@ def _progress(resource: str) -> Generator[Callable[[int], None]]:
             progress.update(task, completed=rows, rate=rows / elapsed if elapsed else 0)
 
         yield update
-
-
-def _format(given: str | None, out: str) -> WriteFormat:
-    suffixes = [suffix.lower().removeprefix(".") for suffix in Path(out).suffixes]
-    kind = given or next((suffix for suffix in reversed(suffixes) if suffix in list(WriteFormat)), None)
-    if kind is None or kind not in list(WriteFormat):
-        raise Final(
-            Code.BAD_OPTION,
-            f"{given or out!r} doesn't say which format to write.",
-            hint="Name it .csv, .ndjson, .json, .xlsx or .parquet (text also with .gz or .zst), or give --format.",
-        )
-    return WriteFormat(kind)

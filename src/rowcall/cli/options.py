@@ -1,19 +1,27 @@
-"""Options that several commands share: how a file is read."""
+"""Options that several commands share: how a file is read, and how one is written."""
 
 import inspect
 from collections.abc import Callable, Collection
 from functools import wraps
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, cast
 
 import typer
 
 from rowcall.config import limits_from
 from rowcall.errors import Final
-from rowcall.formats import Format, ReadOptions
+from rowcall.formats import Format, ReadOptions, WriteFormat, WriteOptions
 from rowcall.model import Code
 
 _FORMATS = tuple(kind.value for kind in Format)
 _MARKS = {"point": ".", "comma": ",", ".": ".", ",": ","}
+_SUFFIXES = {
+    **{f".{kind.value}": kind for kind in WriteFormat},
+    **dict.fromkeys((".tsv", ".tab", ".txt"), WriteFormat.CSV),
+    ".jsonl": WriteFormat.NDJSON,
+    ".pq": WriteFormat.PARQUET,
+}
+_PACKED = (".gz", ".bz2", ".xz", ".zst")
 _Command = TypeVar("_Command", bound=Callable[..., None])
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document instead of tables.")]
@@ -87,6 +95,36 @@ def takes_read_options(*, without: Collection[str] = ()) -> Callable[[_Command],
         return told
 
     return decorate
+
+
+def write_format(target: str, option: str, given: str | None) -> WriteFormat:
+    """The format to write: the one that is given, else by the target's name; CSV for standard output."""
+    if given is not None:
+        return WriteFormat(one_of(option, given, list(WriteFormat)))
+    suffixes = [suffix for suffix in _suffixes(target) if suffix not in _PACKED]
+    kind = WriteFormat.CSV if target == "-" else _SUFFIXES.get(suffixes[-1] if suffixes else "")
+    if kind is None:
+        hint = (
+            "Name it .csv, .tsv, .ndjson, .json, .xlsx or .parquet (text also with .gz, .bz2, .xz or .zst), "
+            f"or give {option}."
+        )
+        raise Final(Code.BAD_OPTION, f"{target!r} doesn't say which format to write.", hint=hint)
+    return kind
+
+
+def write_options(target: str, *, bom: bool, formulas: str, delimiter: str | None = None) -> WriteOptions:
+    """How to write it; a file that is named so has tabs between its fields."""
+    usual = "tab" if {".tsv", ".tab"} & set(_suffixes(target)) else ","
+    kept = one_of("--formulas", formulas, ("protect", "keep"))
+    return WriteOptions(
+        delimiter={"tab": "\t"}.get(delimiter or usual, delimiter or usual),
+        bom=bom,
+        formulas=cast("Literal['protect', 'keep']", kept),
+    )
+
+
+def _suffixes(target: str) -> list[str]:
+    return [suffix.lower() for suffix in Path(target).suffixes]
 
 
 def one_of(option: str, value: str | None, allowed: Collection[str]) -> str | None:
