@@ -5,6 +5,7 @@ from typing import Any, LiteralString, cast
 import pytest
 
 from rowcall import DateTime, Importer, Integer, Json, Text, Update
+from rowcall.engine.doctor import Verdict, verify_job
 from rowcall.formats import ReadOptions
 from rowcall.model import State
 from rowcall.store.db import Database
@@ -221,3 +222,15 @@ def test_json_that_the_database_refuses_fails_its_row(database: Database, batch_
     text = 'id,v\n1,"{""x"":1}"\n2,[]\n3,"""\\u0000"""\n4,{}\n'
     result = imported(database, declared("t", key="id", **ID, v=Json()), text, batch_rows)
     assert [told.split()[0] for told in result.told] == ["created", "created", "failed", "created"]
+
+
+def test_names_with_a_percent_sign_are_imported_and_verified(database: Database) -> None:
+    sql(database, 'CREATE DOMAIN "a %s" AS int; CREATE TABLE "50 %" ("share %" "a %s" PRIMARY KEY, "%(id)s" text)')
+    fields: dict[str, Any] = {"share": Integer(column="share %"), "name_": Text(column="%(id)s")}
+    importer = declared("50 %", key="share", on_match=Update(), **fields)
+    result = imported(database, importer, "share,name\n1,a\n2,b\n", 1)
+    assert result.told == ["created", "created"]
+    with database.connect() as connection:
+        verdicts = {finding.verdict for finding in verify_job(connection, result.job, importer)}
+    assert verdicts == {Verdict.OK}
+    assert imported(database, importer, "share,name\n1,c\n2,b\n", 1).told == ["updated", "unchanged"]

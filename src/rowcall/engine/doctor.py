@@ -170,7 +170,12 @@ def _about(target: Target, name: str, **parts: Composable) -> Composed:
         )
         for place, column in enumerate(target.primary_key, 1)
     )
-    return SQL(query(name)).format(target=target.own_rows, same=same, **parts)
+    return SQL(query(name)).format(target=_no_placeholders(target.own_rows), same=_no_placeholders(same), **parts)
+
+
+def _no_placeholders(part: Composable) -> SQL:
+    """Names for a statement that has parameters, where a single % would begin one."""
+    return SQL(part.as_string().replace("%", "%%"))  # pyright: ignore[reportArgumentType] (quoted already)
 
 
 _CHECKS: tuple[Callable[[_Patient], Iterator[Finding]], ...] = (
