@@ -24,6 +24,7 @@ class Code(StrEnum):
 
     # one cell of a row that otherwise stands
     CELL_ERROR = "CELL_ERROR"
+    NOT_CALCULATED = "NOT_CALCULATED"
     CELL_BROKEN = "CELL_BROKEN"
     CELL_TOO_LONG = "CELL_TOO_LONG"
     DATE_OUT_OF_RANGE = "DATE_OUT_OF_RANGE"

@@ -28,6 +28,8 @@ _RAW = 64 * KIB  # bytes kept of a record that is too long
 _MESSAGES = {
     Code.CELL_ERROR: "{place} holds the error {value}.",
     Code.DATE_OUT_OF_RANGE: "{place} is formatted as a date or time, but {value} stands for none that exists.",
+    Code.NOT_CALCULATED: "{place} holds the formula {value} and no result of it: it was never calculated. Open the "
+    "workbook in its own program, save it there, and bring it again.",
     Code.CELL_BROKEN: "{place} can't be read: what is stored there is {value!r}.",
 }
 

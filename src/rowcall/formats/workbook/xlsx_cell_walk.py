@@ -8,6 +8,7 @@ import polars as pl
 
 from rowcall.formats.workbook.sheet_cells import LAST_COLUMN, column_number
 from rowcall.formats.workbook.xlsx_cells import KindOf, StoredCells
+from rowcall.formats.workbook.xlsx_parts import Kind
 from rowcall.formats.workbook.xlsx_xml import Attributes, XmlWalk
 from rowcall.formats.workbook.xlsx_zip import corrupt, row_too_long
 
@@ -30,6 +31,8 @@ class CellWalk:
     _held: int = 0
     _phonetic: bool = False
     _text: list[str] | None = None
+    _formula: list[str] | None = None
+    _in_formula: bool = False
     _collecting: bool = False
     _rows: list[int] = field(default_factory=list[int])
     _cols: list[int] = field(default_factory=list[int])
@@ -61,6 +64,8 @@ class CellWalk:
         elif name in ("v", "t"):
             self._collecting = not self._phonetic
             self._text = self._text or []
+        elif name == "f":
+            self._formula, self._in_formula = [], True
         elif name == "row":
             self._start_row(attributes.get("r"))
         elif name == "rPh":
@@ -69,6 +74,8 @@ class CellWalk:
     def _end(self, name: str) -> None:
         if name in ("v", "t"):
             self._collecting = False
+        elif name == "f":
+            self._in_formula = False
         elif name == "c":
             self._end_cell()
         elif name == "row":
@@ -77,8 +84,9 @@ class CellWalk:
             self._phonetic = False
 
     def _data(self, text: str) -> None:
-        if self._collecting and self._text is not None:
-            self._text.append(text)
+        target = self._formula if self._in_formula else self._text if self._collecting else None
+        if target is not None:
+            target.append(text)
             self._held += len(text)
             if self._held > self.longest_row:
                 raise row_too_long(self.part)
@@ -99,9 +107,11 @@ class CellWalk:
                 raise corrupt(f"{self.part} has a cell called {reference!r}.")
             self._col, self.row = column_number(place[1]), int(place[2])
         self._kind = self.kind_of(attributes.get("t"), attributes.get("s"))
-        self._text = None
+        self._text = self._formula = None
 
     def _end_cell(self) -> None:
+        if self._formula is not None and self._kind != Kind.TEXT and not any(self._text or ()):
+            self._text, self._kind = ["=", *self._formula], Kind.FORMULA
         if self._text is None:
             return
         if len(self._rows) - self._complete >= LAST_COLUMN:

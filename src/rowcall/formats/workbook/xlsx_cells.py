@@ -35,6 +35,9 @@ _CELL = (
 # Simple enough for the regex engine's quick way with groups: a third of the time that groups within _CELL take.
 _FIELDS = r'^r="(?<letters>[A-Z]+)(?<row>[0-9]+)"(?<attributes>[^>]*)>(?:<(?:v|is><t)[^>]*>(?<text>[^<]*)<)?'
 _BEHIND_FORMULA = r"(?:</f|/)><(?:v|is><t)[^>]*>([^<]*)<"
+_FORMULA_TEXT = r"<f[^>]*>([^<]*)"
+_GIVES_TEXT = ' t="(?:str|inlineStr|d)"'  # which may be empty
+_NOT_CALCULATED = "<f>"  # in the place of attributes, which hold no such thing
 _ATTRIBUTE = re.compile(r' ([^ =]+)="([^"]*)"')
 _ROW = re.compile(r'<row (?:[^<>]* )?r="([1-9][0-9]{0,6})"')
 
@@ -87,10 +90,13 @@ def fast_cells(block: bytes, kind_of: KindOf) -> StoredCells | None:
 
 
 def _with_formulas(cells: pl.Series, fields: pl.DataFrame) -> pl.DataFrame:
-    """The cached values of formulas stand behind them."""
+    """The cached values of formulas stand behind them. Where there is none, the formula itself is kept."""
     at = (fields["text"].is_null() & cells.str.contains("<f", literal=True)).arg_true()
-    values = cells.gather(at).str.extract(_BEHIND_FORMULA)
-    return fields.with_columns(fields["text"].scatter(at, values))
+    values, attributes = cells.gather(at).str.extract(_BEHIND_FORMULA), fields["attributes"].gather(at)
+    known = (values.fill_null("") != "") | attributes.str.contains(_GIVES_TEXT)
+    values = values.zip_with(known, "=" + cells.gather(at).str.extract(_FORMULA_TEXT))
+    attributes = attributes.zip_with(known, pl.Series([_NOT_CALCULATED]).new_from_index(0, len(at)))
+    return fields.with_columns(fields["text"].scatter(at, values), fields["attributes"].scatter(at, attributes))
 
 
 def _mapped(texts: pl.Series, number_of: Callable[[str], int]) -> Ints:
@@ -101,6 +107,8 @@ def _mapped(texts: pl.Series, number_of: Callable[[str], int]) -> Ints:
 
 
 def _kind(attributes: str, kind_of: KindOf) -> int:
+    if attributes == _NOT_CALCULATED:
+        return Kind.FORMULA
     found = _ATTRIBUTE.findall(attributes)
     by_name = dict(found)
     if len(by_name) < len(found) or "r" in by_name:

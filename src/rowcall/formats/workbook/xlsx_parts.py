@@ -29,6 +29,8 @@ class Kind(IntEnum):
     TRUTH = 7
     ERROR = 8
     UNKNOWN = 9
+    FORMULA = 10
+    """One without the value that it gives: it was never calculated."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ _FAULTS = {
     Kind.TIME: Code.DATE_OUT_OF_RANGE,
     Kind.DURATION: Code.DATE_OUT_OF_RANGE,
     Kind.ERROR: Code.CELL_ERROR,
+    Kind.FORMULA: Code.NOT_CALCULATED,
 }
 
 
@@ -77,7 +78,7 @@ class Values:
     def _texts(self, stored: pl.Series, kind: Kind) -> pl.Series:
         if kind is Kind.SHARED:
             return self._shared(stored)
-        if kind in (Kind.ERROR, Kind.UNKNOWN):
+        if kind in (Kind.ERROR, Kind.UNKNOWN, Kind.FORMULA):
             return pl.Series([None], dtype=pl.String).new_from_index(0, len(stored))
         if kind in (Kind.DATE, Kind.DATETIME, Kind.TIME, Kind.DURATION):
             return moment_texts(stored, kind, from_1904=self.from_1904)
