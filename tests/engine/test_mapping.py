@@ -98,3 +98,17 @@ def test_a_file_without_records_or_header_has_nothing_to_map(database: Database)
     with pytest.raises(Final) as error:
         run_import(database, importer, "[{}]", file_name="rows.json")
     assert error.value.code == Code.MISSING_COLUMNS
+
+
+def test_file_without_header_says_what_its_columns_are_called(table: Database) -> None:
+    with pytest.raises(Final, match="no header row, so that its columns are called column_1, column_2;") as caught:
+        run_import(table, IMPORTER, "1,2024-01-05\n2,2024-01-06\n3,2024-01-07\n")
+    assert "--map 'column_1=id'" in caught.value.hint
+    with pytest.raises(Final, match="Columns not used: Ann, Bonn") as caught:
+        run_import(table, IMPORTER, "Ann,Bonn\nBob,Rome\n")
+    assert "--header 0" in caught.value.hint
+
+
+def test_file_without_a_record_that_can_be_read_says_so(table: Database) -> None:
+    with pytest.raises(Final, match=r"No record of the file can be read.*requires id"):
+        run_import(table, IMPORTER, '{"id": 1, "first_name": "A')

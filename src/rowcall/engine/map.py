@@ -38,7 +38,7 @@ def map_columns(
     samples = _samples(reading)
     for place, field_name in _matches(importer, reading.columns, chosen).items():
         chosen[place] = field_name
-    _require(importer, reading.columns, chosen, config, needed)
+    _require(importer, reading, chosen, config, needed)
     return [
         _mapping(column, samples[place], chosen.get(place), by_hand=_named(column, config.mapping))
         for place, column in enumerate(reading.columns)
@@ -135,7 +135,7 @@ def _matches(importer: type[Importer], columns: Sequence[Column], chosen: Mappin
 
 def _require(
     importer: type[Importer],
-    columns: Sequence[Column],
+    reading: Reading,
     chosen: Mapping[int, str],
     config: JobConfig,
     needed: frozenset[str],
@@ -147,8 +147,17 @@ def _require(
         if name not in given and declared.default is None and (declared.required or name in needed)
     ]
     if missing:
-        left = [column.name for place, column in enumerate(columns) if not chosen.get(place)]
-        raise _missing(importer, missing, left)
+        left = [column for place, column in enumerate(reading.columns) if not chosen.get(place)]
+        if not reading.columns:
+            told = (
+                f"No record of the file can be read, so that nothing is known of its columns; {importer.name} requires "
+            )
+            hint = "`rowcall inspect` shows what is wrong with the records."
+            raise Final(Code.MISSING_COLUMNS, f"{told}{', '.join(missing)}.", hint=hint)
+        if left and not any(column.header for column in reading.columns):
+            raise _no_header(importer, missing, left)
+        doubtful = reading.detected.header is not None and not any(chosen.values())
+        raise _missing(importer, missing, [column.name for column in left], doubtful=doubtful)
     if not any(name for name in chosen.values()):
         names = ", ".join(importer.fields)
         raise Final(
@@ -158,7 +167,17 @@ def _require(
         )
 
 
-def _missing(importer: type[Importer], missing: Sequence[str], left: Sequence[str]) -> Final:
+def _no_header(importer: type[Importer], missing: Sequence[str], left: Sequence[Column]) -> Final:
+    listed = ", ".join(column.name for column in left)
+    told = f"The file has no header row, so that its columns are called {listed}; {importer.name} requires "
+    hint = (
+        f"Name each with --map '{left[0].name}={missing[0]}', or write a header row above the data; if there is one, "
+        "give its line with --header."
+    )
+    return Final(Code.MISSING_COLUMNS, f"{told}{', '.join(missing)}.", hint=hint)
+
+
+def _missing(importer: type[Importer], missing: Sequence[str], left: Sequence[str], *, doubtful: bool) -> Final:
     near = [_near_miss(name, importer.fields[name], left) for name in missing]
     guesses = [f"--map '{header}={name}'" for name, header in zip(missing, near, strict=True) if header]
     listed = ", ".join(
@@ -170,6 +189,8 @@ def _missing(importer: type[Importer], missing: Sequence[str], left: Sequence[st
         if guesses
         else "Map one with --map 'Header=field', or give a value for all rows with --set field=value."
     )
+    if doubtful and not guesses:
+        hint += " If these are values and the file has no header row, say --header 0."
     return Final(
         Code.MISSING_COLUMNS, f"Required by {importer.name} and not in the file: {listed}. {unused}", hint=hint
     )

@@ -47,7 +47,9 @@ class Document:
             if others and not self.all_known:
                 yield _other_data(others)
             if members.end is None:
-                message = "The file ends before the object around the records is closed."
+                message = (
+                    "The file ends before the object around the records is closed by }: it was cut short. Get it whole."
+                )
                 yield Lost(line + _newlines(self.path, at, size), Code.TRUNCATED, message, b"", 0, size)
                 return
             end = members.end

@@ -192,7 +192,10 @@ def _malformed(text: bytes, line: int, error: str, *, cut: bool) -> Fault:
     if "surrogate" in error or ("truncated" in error and _HALF_PAIR.search(text[-12:])):
         return Fault(Code.INVALID_ENCODING, "An escape \\uD800 to \\uDFFF is half of a pair: no character.")
     if cut and _at_the_end(text, error):
-        return Fault(Code.TRUNCATED, "The file ends inside this record.")
+        return Fault(
+            Code.TRUNCATED,
+            "The file ends inside this record, before it is closed by }: it was cut short. Get it whole.",
+        )
     if found := _REASON.fullmatch(error):
         at = min(int(found[2]), len(text))
         return Fault(Code.INVALID_JSON, f"Not valid JSON: {found[1]}, {_where(text, at, line)}{_before(text, at)}.")

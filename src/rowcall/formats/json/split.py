@@ -99,7 +99,8 @@ class Splitter:
             yield Elements(text, whole[:1], whole[1:], line, self._at + len(text), self._split, cut=True)
         if self._in_array and (not text or state == "whole"):
             line = self.line + text.count(b"\n")
-            yield Lost(line, Code.TRUNCATED, "The file ends before its array is closed.", nothing, 0, self._at)
+            message = "The file ends before its array is closed by ]: it was cut short. Get it whole."
+            yield Lost(line, Code.TRUNCATED, message, nothing, 0, self._at)
 
     def _resume(self, file: IO[bytes]) -> Iterator[Lost]:
         """Give up what is held, and go on at the next line that opens a record."""
