@@ -50,7 +50,7 @@ def test_among_equal_keys_one_valid_row_counts(
 def test_loser_is_told_who_won(database: Database) -> None:
     sql(database, PEOPLE)
     issue = run_import(database, declared("people", key="id", **FIELDS), "id\n7\n8\n7\n").issue(3)
-    assert (issue.field, issue.metadata) == ("id", {"row": 1})
+    assert (issue.field, issue.value, issue.metadata) == ("id", "7", {"row": 1})
     assert issue.message == "Row 1 has the same id and comes first: the first one is taken."
 
 
@@ -72,7 +72,10 @@ def test_every_unique_index_is_looked_at_and_the_first_row_counts(
     text = "id,email,area,code\n1,a@x.org,1,x\n2,A@x.org,2,x\n3,,1,x\n4,,2,y\n5,,,x\n6,,,x\n"
     result = run_import(database, importer, text, batch_rows=batch_rows)
     assert result.told == ["created", SAME, SAME, "created", "created", "created"]
-    assert (result.issue(2).field, result.issue(3).field) == ("email", "area, code")
+    assert [(result.issue(row).field, result.issue(row).value) for row in (2, 3)] == [
+        ("email", "A@x.org"),
+        ("area, code", "1, x"),
+    ]
 
 
 def test_row_that_lost_does_not_compete_again(database: Database) -> None:

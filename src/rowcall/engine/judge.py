@@ -31,7 +31,7 @@ class Judged:
 def judge(connection: Connection[Any], work: Work, batch: RowBatch) -> Judged:
     """Read a batch's rows, look up, verify, and drop those that lose against another row of the file."""
     rows = rows_of(connection, work, batch, dict(work.positions))
-    return judge_rows(connection, work, rows, duplicates(connection, work, batch))
+    return judge_rows(connection, work, rows, duplicates(connection, work, rows))
 
 
 def rows_of(connection: Connection[Any], work: Work, batch: RowBatch, positions: dict[str, int]) -> pl.DataFrame:
@@ -128,19 +128,28 @@ def _problems(work: Work, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFram
     return pl.DataFrame(broken, schema=OUTCOMES), pl.DataFrame(cells, schema=ISSUES)
 
 
-def duplicates(connection: Connection[Any], work: Work, batch: RowBatch) -> pl.DataFrame:
-    """Outcomes of the batch's rows that lose against another row of the file."""
-    given = {"id": work.job.id, "first": batch.first_row, "last": batch.last_row}
+def duplicates(connection: Connection[Any], work: Work, rows: pl.DataFrame) -> pl.DataFrame:
+    """Outcomes of the rows, which are in order, that lose against another row of the file."""
+    if not rows.height:
+        return NO_OUTCOMES
+    given = {"id": work.job.id, "first": rows.item(0, "number"), "last": rows.item(-1, "number")}
     found = connection.execute(query("batch_duplicates"), given).fetchall()
-    return pl.DataFrame([_lost(*row) for row in found], schema=OUTCOMES) if found else NO_OUTCOMES
+    if not found:
+        return NO_OUTCOMES
+    numbers = [number for number, *_ in found]
+    texts = rows.filter(pl.col("number").is_in(numbers)).rows_by_key("number", named=True, unique=True)
+    constants = work.job.config.constants
+    lost = [_lost({**texts[number], **constants}, number, *about) for number, *about in found if number in texts]
+    return pl.DataFrame(lost, schema=OUTCOMES)
 
 
-def _lost(number: int, winner: int, fields: list[str], refused: bool) -> dict[str, Any]:
+def _lost(texts: dict[str, str | None], number: int, winner: int, fields: list[str], refused: bool) -> dict[str, Any]:
     said = "comes later: the last one is taken" if winner > number else "comes first: the first one is taken"
     what = ", ".join(fields)
     issue = {
         "code": Code.DUPLICATE_IN_FILE,
         "field": what or None,
+        "value": ", ".join(texts.get(name) or "" for name in fields)[:200] or None,
         "message": f"Row {winner:,} has the same {what or 'content'} and {said}.",
         "metadata": {"row": winner},
     }

@@ -85,10 +85,9 @@ def _waiting(connection: Connection[Any], work: Work, after: int) -> list[int]:
 def _again(connection: Connection[Any], work: Work, numbers: list[int]) -> bool:
     first, last = numbers[0], numbers[-1]
     rows = read_rows(connection, work.job.id, dict(work.positions), first=first, last=last, numbers=numbers)
-    batch = RowBatch(0, first, last)
-    judged = judge_rows(connection, work, rows, duplicates(connection, work, batch))
+    judged = judge_rows(connection, work, rows, duplicates(connection, work, rows))
     connection.execute(query("take_back"), {"id": work.job.id, "numbers": numbers})
-    apply(connection, work, batch, judged, Route.ISOLATED)
+    apply(connection, work, RowBatch(0, first, last), judged, Route.ISOLATED)
     connection.execute(query("recount_batches"), {"id": work.job.id})
     failed = connection.execute(query("still_failed"), {"id": work.job.id, "numbers": numbers}).fetchone()
     return bool(failed and failed[0] < len(numbers))
