@@ -13,7 +13,7 @@ from rich.table import Table
 
 from rowcall.cli.options import AsJson, takes_read_options
 from rowcall.cli.progress import batches_with_progress
-from rowcall.cli.screen import screen, table, visible
+from rowcall.cli.screen import screen, short, table, visible
 from rowcall.formats import BadRecord, CellIssue, ColumnProfile, Fact, Profile, Reading, ReadOptions, open_rows
 
 _FACTS = ("format", "compression", "encoding", "delimiter", "quote", "escape", "newline", "sheet", "records", "header")
@@ -147,7 +147,7 @@ def show(console: Console, reading: Reading, seen: Seen) -> None:
         hidden = "" if sheet.visible else " (hidden)"
         console.print(f"  sheet {literal(repr(sheet.name))}: {sheet.rows:,} rows{hidden}", style="dim")
     for line in reading.detected.preamble[:5]:
-        console.print(f"  before the header: {literal(line[:_RAW_SHOWN])}", style="dim")
+        console.print(f"  before the header: {literal(short(line, _RAW_SHOWN))}", style="dim")
     for note in reading.detected.notes:
         console.print(f"[yellow]note[/] {literal(note.message)} [dim]{note.code}[/]")
     balance = f"{counts.rows:,} rows = {counts.good:,} good + {counts.bad:,} bad"
@@ -166,7 +166,7 @@ def _columns_table(profiles: tuple[ColumnProfile, ...], width: int) -> Table:
             f"{100 * p.filled / p.rows:.1f} %" if p.rows else "-",
             f"{p.distinct:,}" if p.distinct_exact else f"~{p.distinct:,}",
             _kind(p),
-            literal(" · ".join(visible(sample)[:40] for sample in p.samples)),
+            literal(" · ".join(short(sample, 40) for sample in p.samples)),
         )
         for p in profiles[:200]
     ]
@@ -190,7 +190,7 @@ def _rows_table(reading: Reading, seen: Seen, width: int) -> Table:
         (
             f"{number:,}",
             f"{line:,}",
-            *("[dim]null[/]" if c is None else literal(visible(c)[:40]) for c in cells[: len(shown)]),
+            *("[dim]null[/]" if c is None else literal(short(c, 40)) for c in cells[: len(shown)]),
         )
         for number, line, cells in seen.rows
     ]
@@ -200,7 +200,7 @@ def _rows_table(reading: Reading, seen: Seen, width: int) -> Table:
 def _show_bad(console: Console, reading: Reading, seen: Seen) -> None:
     for bad in seen.bad:
         console.print(f"[red]line {bad.line:,}[/] row {bad.number:,} [dim]{bad.code}[/] {literal(bad.message)}")
-        console.print(f"  {literal(visible(bad.text[:_RAW_SHOWN]))}", style="dim", soft_wrap=True)
+        console.print(f"  {literal(short(bad.text, _RAW_SHOWN))}", style="dim", soft_wrap=True)
     for issue in seen.issues:
         where = f"[red]line {issue.line:,}[/] row {issue.number:,}"
         console.print(f"{where} [dim]{issue.code}[/] {literal(issue.message)}")

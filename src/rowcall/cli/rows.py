@@ -1,7 +1,7 @@
 """`rowcall rows`: what became of the rows of a job."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -11,7 +11,7 @@ from rich.markup import escape as literal
 from rich.table import Table
 
 from rowcall.cli.options import one_of
-from rowcall.cli.screen import screen, table, visible
+from rowcall.cli.screen import screen, short, table, visible
 from rowcall.config import settings_from
 from rowcall.model import Status
 from rowcall.store.db import open_database
@@ -82,23 +82,20 @@ def _show(console: Console, results: Sequence[RowResult], headers: Sequence[str]
     if not results:
         console.print("No such rows.")
         return
-    lines = [
-        (
-            f"{result.row:,}",
-            f"{result.line:,}",
-            f"[{COLOURS[result.status]}]{result.status}[/]",
-            literal(" · ".join(_said(issue) for issue in result.issues or ())),
-            literal(" · ".join(visible(cell or "")[:40] for cell in values_of(result, headers).values())),
-        )
-        for result in results[:most]
-    ]
-    console.print(table(("row", "line", "status", "issues", "values"), lines, whole=3, width=console.width))
+    lines = [line for result in results[:most] for line in _lines(result, headers)]
+    console.print(table(("row", "line", "status", "values, and what is wrong"), lines, whole=3, width=console.width))
     if len(results) > most:
         console.print(f"[dim]There are more; --limit {10 * most} shows more of them, --json all.[/]")
 
 
-def _said(issue: dict[str, Any]) -> str:
-    return visible(f"{issue['field']}: {issue['code']}" if issue.get("field") else issue["code"])
+def _lines(result: RowResult, headers: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """A row as it came in and, below it, a line for each of its issues."""
+    cells = " · ".join(short(cell or "", 40) for cell in values_of(result, headers).values())
+    yield f"{result.row:,}", f"{result.line:,}", f"[{COLOURS[result.status]}]{result.status}[/]", literal(cells)
+    for issue in result.issues or ():
+        where = f"{issue['field']}: " if issue.get("field") else ""
+        said = visible(f"{where}{issue['code']} {issue.get('message') or ''}")
+        yield "", "", "", f"  [yellow]{literal(said)}[/]"
 
 
 def issues_table(results: Sequence[RowResult], width: int) -> Table:
@@ -110,7 +107,7 @@ def issues_table(results: Sequence[RowResult], width: int) -> Table:
             f"[dim]{literal(issue['code'])}[/]",
             literal(issue.get("field") or ""),
             literal(visible(issue.get("message") or "")),
-            literal(visible(issue.get("value") or "")[:_VALUE_SHOWN]),
+            literal(short(issue.get("value") or "", _VALUE_SHOWN)),
         )
         for result in results
         for issue in result.issues or ()

@@ -47,6 +47,12 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def short(text: str, most: int) -> str:
+    """The same, cut to so many characters; what is cut ends with an ellipsis."""
+    shown = visible(text)
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+
+
 def document(value: object) -> str:
     """A JSON document for a program and, indented, for a person."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
