@@ -17,6 +17,7 @@ from rowcall.cli.screen import WIDTH, document, screen, table, visible
 from rowcall.config import settings_from
 from rowcall.engine.receipt import Receipt, receipt_of
 from rowcall.importer.registry import load_registry
+from rowcall.model import State
 from rowcall.store.db import open_database
 from rowcall.store.jobs import get_job
 from rowcall.store.mappings import ColumnMapping
@@ -134,10 +135,18 @@ def _facts(made: Receipt) -> Table:
     facts.add_row("[dim]by[/]", literal(job.account))
     facts.add_row("[dim]created[/]", _moment(job.created_at))
     facts.add_row("[dim]started[/]", _moment(job.processing_started_at))
-    facts.add_row("[dim]ended[/]", _moment(job.completed_at))
+    facts.add_row("[dim]ended[/]", _ended(made))
     rate = f", {made.rows_per_second:,} rows/s" if made.rows_per_second else ""
-    facts.add_row("[dim]took[/]", f"{made.milliseconds / 1000:,.1f} s{rate}")
+    facts.add_row("[dim]took[/]", f"{made.milliseconds / 1000:,.1f} s from creation to end, with any pauses{rate}")
     return facts
+
+
+def _ended(made: Receipt) -> str:
+    if made.job.state is not State.VALIDATED:
+        return _moment(made.job.completed_at)
+    if made.job.config.dry_run:
+        return _moment(made.last_sign)
+    return f"[dim]not yet: it waits for rowcall resume {made.job.number}[/]"
 
 
 def _moment(at: datetime | None) -> str:

@@ -1,6 +1,7 @@
 """Jobs: one file going through one importer."""
 
 import os
+import pwd
 import secrets
 import time
 from dataclasses import dataclass, field
@@ -198,4 +199,8 @@ def _json(config: JobConfig) -> Jsonb:
 
 
 def _account() -> str:
-    return os.environ.get("USER") or str(os.getuid())
+    """Who has it done, as the system knows them; in containers there may be no such name."""
+    try:
+        return os.environ.get("USER") or pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"user {os.getuid()}"
