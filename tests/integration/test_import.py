@@ -116,6 +116,14 @@ def test_what_is_wrong_is_told_to_people_and_programs(
     assert workspace.ask("SELECT * FROM people") == []
 
 
+def test_a_job_that_could_not_begin_is_kept_with_its_reason(workspace: Workspace) -> None:
+    done = workspace.run("import", workspace.file("name", "A"), "--into", "people")
+    assert done.status == 1
+    assert "has failed before its first row: nothing was changed." in done.err
+    [line] = [line for line in workspace.run("jobs").out.splitlines() if "FAILED" in line]
+    assert "MISSING_COLUMNS" in line
+
+
 def test_a_file_that_is_not_there(workspace: Workspace) -> None:
     done = workspace.run("import", "nowhere.csv", "--into", "people")
     assert (done.status, done.out) == (1, "")

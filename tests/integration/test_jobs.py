@@ -21,6 +21,7 @@ def test_jobs_are_listed_with_their_counts(workspace: Workspace) -> None:
     number = workspace.json("import", workspace.file(*_MESSY), "--into", "people", status=2)["number"]
     listed = workspace.run("jobs")
     assert (listed.status, number in listed.out, "people.csv" in listed.out) == (0, True, True)
+    assert "1 created + 3 failed" in listed.out
     [job] = workspace.json("jobs", "--state", "completed_with_errors", "--importer", "people")
     assert (job["number"], job["counts"]["created"], job["counts"]["failed"]) == (number, 1, 3)
     assert workspace.json("jobs", "--state", "FAILED") == []
@@ -37,7 +38,8 @@ def test_rows_tell_what_became_of_each(workspace: Workspace) -> None:
     [issue] = lines[1]["issues"]
     assert (issue["code"], issue["field"], issue["value"]) == ("DATE_NOT_EXISTING", "born", "31/04/1920")
     failed = workspace.run("rows", number, "--status", "failed", "--field", "name")
-    assert "name: REQUIRED" in failed.out
+    assert "eve@example.org" in failed.out
+    assert "name: REQUIRED A value is required." in failed.out
     assert "bob@example.org" not in failed.out
     assert workspace.run("rows", "BU1", "--json").err.startswith("JOB_NOT_FOUND")
 
@@ -70,6 +72,16 @@ def test_the_receipt_has_it_all_on_one_page(workspace: Workspace) -> None:
     text = page.read_text()
     assert told["file"]["sha256"] in text
     assert "4 rows = 1 created + 0 updated + 0 unchanged + 0 skipped + 3 failed" in text
+
+
+def test_the_receipt_of_a_dry_run_says_when_it_ended_and_who_had_it_done(workspace: Workspace) -> None:
+    done = workspace.run("import", workspace.file(*_MESSY), "--into", "people", "--dry-run", "--json", USER="")
+    text = workspace.run("receipt", json.loads(done.out)["number"]).out
+    facts = dict(line.split(maxsplit=1) for line in text.splitlines()[1:11])
+    assert "UTC" in facts["ended"]
+    assert not facts["by"].isdecimal()
+    previewed = workspace.json("import", workspace.many(range(2)), "--into", "previewed")["number"]
+    assert f"not yet: it waits for rowcall resume {previewed}" in workspace.run("receipt", previewed).out
 
 
 def test_importers_are_listed_and_explained(workspace: Workspace) -> None:

@@ -216,6 +216,8 @@ def _carry_out(run: Run, job: Job, *, as_json: bool) -> None:
         show(screen(), end)
     elif end.counts.done:
         _say(f"Job {end.job.number} has {end.counts.done:,} of {rows_of(end.job, end.counts):,} rows done.")
+    elif end.job.state is State.FAILED:
+        _say(f"Job {end.job.number} has failed before its first row: nothing was changed.")
     if failure:
         raise failure
     raise typer.Exit(_exit_code(end))
@@ -318,7 +320,7 @@ def show(console: Console, end: End) -> None:
     beside = f"beside them {job.header_lines:,} header, {job.blank_lines:,} blank, {job.other_lines:,} other lines"
     seconds = end.milliseconds / 1000
     rate = f", {counts.done / seconds:,.0f} rows/s" if seconds else ""
-    console.print(f"[dim]{beside}; {seconds:,.1f} s{rate}[/]")
+    console.print(f"[dim]{beside}; {seconds:,.1f} s in all{rate}[/]")
     if unused := _unused(end):
         console.print(f"[yellow]columns not used:[/] {literal(', '.join(unused))}")
     if end.failed:

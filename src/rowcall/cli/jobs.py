@@ -96,19 +96,25 @@ def _show(console: Console, each: list[tuple[Job, JobCounts]]) -> None:
     if not each:
         console.print("No jobs.")
         return
-    headers = ("job", "state", "rows", "created", "updated", "failed", "began", "into", "file")
+    headers = ("job", "state", "rows", "what became of them", "began", "into", "file")
     lines = [
         (
             job.number,
             coloured(job, counts.failed) + (" [dim]dry[/]" if job.config.dry_run else ""),
             f"{rows_of(job, counts):,}",
-            f"{counts.created:,}",
-            f"{counts.updated:,}",
-            f"[red]{counts.failed:,}[/]" if counts.failed else "0",
+            _outcomes(job, counts),
             f"{job.created_at.astimezone():%d %b %H:%M}",
             literal(job.importer),
             literal(job.file_name),
         )
         for job, counts in each
     ]
-    console.print(table(headers, lines, whole=7, width=console.width))
+    console.print(table(headers, lines, whole=5, width=console.width))
+
+
+def _outcomes(job: Job, counts: JobCounts) -> str:
+    if job.state is State.FAILED and job.last_error:
+        return f"[red]{literal(job.last_error['code'])}[/]"
+    parts = ("created", "updated", "unchanged", "skipped")
+    told = [f"{getattr(counts, part):,} {part}" for part in parts if getattr(counts, part)]
+    return " + ".join([*told, *([f"[red]{counts.failed:,} failed[/]"] if counts.failed else [])])
