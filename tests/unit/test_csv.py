@@ -274,7 +274,9 @@ def test_overrides_decide(tmp_path: Path) -> None:
     assert rows(tmp_path, "a\tb\n1\t2\n", delimiter="tab").columns == ["a", "b"]
 
 
-@pytest.mark.parametrize("options", [{"delimiter": ""}, {"delimiter": '"'}, {"quote": "ab"}, {"encoding": "utf-7"}])
+@pytest.mark.parametrize(
+    "options", [{"delimiter": ""}, {"delimiter": '"'}, {"delimiter": ";;;"}, {"quote": "ab"}, {"encoding": "utf-7"}]
+)
 def test_impossible_options_are_refused(tmp_path: Path, options: dict[str, str]) -> None:
     with pytest.raises(FileRefused):
         rows(tmp_path, "a,b\n1,2\n", **options)

@@ -88,13 +88,13 @@ def _dialect(
 
 
 def delimiter_bytes(given: str) -> bytes:
-    """A delimiter as asked for: a character, a few, or a word such as `tab`."""
+    """A delimiter as asked for: a character or two, or a word such as `tab`."""
     delimiter = _NAMES.get(given.lower(), given)
-    if not delimiter or len(delimiter) > 8 or any(c in delimiter for c in '\r\n"'):
+    if not delimiter or len(delimiter) > 2 or any(c in delimiter for c in '\r\n"'):
         raise FileRefused(
             Code.BAD_OPTION,
             f"{given!r} can't be a delimiter.",
-            hint='Use one to eight characters without quotes or line ends, or "tab".',
+            hint='Use one or two characters without quotes or line ends, or "tab".',
         )
     return delimiter.encode()
 
