@@ -128,6 +128,12 @@ def test_a_wrong_setting_is_refused(app: Path, settings: str, code: str) -> None
     assert raised.value.code == code
 
 
+def test_a_misspelt_key_says_what_was_probably_meant(app: Path) -> None:
+    (app / "rowcall.toml").write_text("importer = []")
+    with pytest.raises(Final, match=r"'importer' means nothing to Rowcall. Did you mean 'importers'\?"):
+        load_registry()
+
+
 def test_the_setting_names_another_file(app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(app, people=IMPORTER.format(name="Users"))
     (app / "rowcall.toml").rename(app / "other.toml")

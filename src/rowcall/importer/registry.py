@@ -120,6 +120,9 @@ def _sources(config: Path) -> list[str]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         told = f"{config} can't be read: {error}."
         raise Final(Code.BAD_SETTING, told, hint=f"Correct it, or set {CONFIG_SETTING} to another file.") from error
+    for name in settings.keys() - {"importers"}:
+        told = f"{config}: {name!r} means nothing to Rowcall. {did_you_mean(name, ['importers'])}"
+        raise Final(Code.BAD_SETTING, told, hint="Correct or remove it; other settings are environment variables.")
     sources: object = settings.get("importers", [])
     if not isinstance(sources, list) or not all(isinstance(source, str) for source in cast("list[object]", sources)):
         told = f"{config}: importers is {sources!r}; a list of modules and files is expected."
