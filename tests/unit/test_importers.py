@@ -1,7 +1,7 @@
 """Declaring an importer, and what a mistake in it is told."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 import pytest
@@ -93,6 +93,8 @@ def test_the_public_names_are_pinned() -> None:
     [
         ({"key": "idd"}, "Wrong.key: there is no field 'idd'. Did you mean 'id'?"),
         ({"natural_key": ("id", "x")}, "Wrong.natural_key: there is no field 'x'. There are id."),
+        ({"a": cast("Any", Text)(maxlength=3)}, "Wrong.a: Text has no option 'maxlength'. Did you mean 'max_length'?"),
+        ({"a": cast("Any", Lookup)("t", by="x", too="y")}, "Wrong.a: Lookup has no option 'too'. Did you mean 'to'?"),
         ({"on_mach": Skip()}, "Wrong.on_mach means nothing to Rowcall. Did you mean 'on_match'?"),
         ({"on_match": Skip}, "Wrong.on_match: one of Skip(), Update(), Version() and Fail() is expected."),
         ({"on_match": Version()}, "Wrong.on_match: Version needs a key to know a match by."),

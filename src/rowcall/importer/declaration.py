@@ -12,7 +12,7 @@ import polars as pl
 from polars.exceptions import ComputeError, PolarsError
 
 from rowcall.errors import Final
-from rowcall.importer.fields import Field, folded
+from rowcall.importer.fields import Field, Misdeclared, folded
 from rowcall.importer.lookups import Lookup
 from rowcall.importer.matching import Fail, Flow, Skip, Update, Version
 from rowcall.importer.numbers import Decimal
@@ -100,6 +100,8 @@ def _attribute_mistakes(importer: Class) -> Iterator[str]:
     for name, value in vars(importer).items():
         if isinstance(value, type) and issubclass(value, Field):
             yield f".{name}: {value.__name__} is a class; write {name} = {value.__name__}()."
+        elif isinstance(value, Misdeclared):
+            yield f".{name}: {value.kind} has no option {value.option!r}. {did_you_mean(value.option, value.known)}"
         elif isinstance(value, (Field, RuleDeclaration)) and name in api:
             yield (
                 f".{name}: an importer's own {name!r} has this name. Write {name}_ instead: "

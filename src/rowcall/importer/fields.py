@@ -8,7 +8,8 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from inspect import signature
+from typing import Any, Literal, Self, cast
 
 import polars as pl
 
@@ -52,6 +53,15 @@ class Check:
     message: pl.Expr
 
 
+@dataclass(frozen=True, slots=True)
+class Misdeclared:
+    """Stands for a field with an option that it doesn't have, until its class says where it is."""
+
+    kind: str
+    option: str
+    known: tuple[str, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Field:
     """A column of the target, and what a file may give for it."""
@@ -70,6 +80,13 @@ class Field:
     timezone: str = field(default="UTC", init=False)
     reading: ColumnReading = field(default=ColumnReading(), init=False)
     limits: ColumnLimits = field(default=ColumnLimits(), init=False)
+
+    def __new__(cls, *_: Any, **options: Any) -> Self:
+        known = [name for name in signature(cls.__init__).parameters if name != "self"]
+        for option in options:
+            if option not in known:
+                return cast("Self", Misdeclared(cls.__name__, option, tuple(known)))  # refused with its class
+        return super().__new__(cls)
 
     def named(self, name: str, timezone: str) -> Self:
         """This field under the name, and with the time zone, that its importer gives it."""
