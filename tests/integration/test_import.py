@@ -152,6 +152,17 @@ def test_a_stopped_job_ends_its_batches_and_goes_on_later(workspace: Workspace, 
     assert workspace.run("doctor", "--verify", job).status == 0
 
 
+def test_the_same_import_is_refused_while_it_goes_on(workspace: Workspace) -> None:
+    workspace.ask(SLOW.format(60))
+    asked = ("import", workspace.many(range(5)), "--into", "people")
+    with workspace.begun(*asked) as command:
+        workspace.await_rows("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'", command)
+        done = workspace.run(*asked)
+    assert done.status == 1
+    assert done.err.startswith("JOB_BUSY")
+    assert workspace.ask("SELECT count(*) FROM rowcall.job") == [(1,)]
+
+
 def test_the_second_signal_ends_at_once(workspace: Workspace) -> None:
     workspace.ask(SLOW.format(60))
     with workspace.begun("import", workspace.many(range(5)), "--into", "people") as command:

@@ -145,15 +145,18 @@ def unlock(connection: Connection[Any], job_id: UUID | str) -> None:
 
 
 def take_interrupted(connection: Connection[Any], importer: str, sha256: str, config: JobConfig) -> Job | None:
-    """An unfinished job that does the same and that nobody works on; locked by this session."""
+    """An unfinished job that does the same; locked by this session. Raises while somebody works on it."""
     same = {"importer": importer, "sha256": sha256, "config": _json(config)}
     for job_id in connection.cursor(row_factory=scalar_row).execute(query("find_interrupted"), same).fetchall():
-        if not lock(connection, job_id, patience=_DYING):
-            continue
+        locked = lock(connection, job_id, patience=_DYING)
         job = get_job(connection, job_id)
+        if not locked and not job.ended:
+            told = f"Job {job.number} is bringing in the same file in the same way, in another process."
+            raise Final(Code.JOB_BUSY, told, hint="Wait for it: `rowcall jobs` shows how far it is.")
         if not job.ended:
             return job
-        unlock(connection, job_id)
+        if locked:
+            unlock(connection, job_id)
     return None
 
 
