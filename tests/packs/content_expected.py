@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import rowcall.packs.content
 from rowcall import Status
 
-SAMPLES = Path(rowcall.packs.content.__file__).parent / "samples"
+SAMPLES = Path(__file__).parents[2] / "samples" / "content"
 CLEAN = {"users": "users.csv", "articles": "articles.ndjson", "comments": "comments.ndjson"}
 MESSY = {"users": "users_messy.csv", "articles": "articles_messy.ndjson", "comments": "comments_messy.ndjson"}
 CLEAN_ROWS = {"users": 60, "articles": 40, "comments": 120}

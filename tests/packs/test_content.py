@@ -31,7 +31,7 @@ def import_file(database: Database, tmp_path: Path) -> Import:
     """Imports a file into the tables of the pack."""
     settings = Settings(database_url=database.url, data_dir=tmp_path / "data")
     with database.connect() as connection:
-        migrate(connection, SAMPLES.parent / "migrations", table="content_migration")
+        migrate(connection, Path(content.__file__).parent / "migrations", table="content_migration")
 
     def import_file(name: str, path: Path) -> Job:
         with database.connect() as connection, path.open("rb") as stream:
