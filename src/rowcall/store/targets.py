@@ -83,6 +83,8 @@ class ForeignKey:
     table_schema: str
     table_name: str
     table_columns: list[str]
+    seen: bool = True
+    """Whether this role can see all of that table; the constraint does, whoever writes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ def violations(connection: Connection[Any], layout: Layout) -> list[Violation]:
         *(
             _foreign(connection, layout, key)
             for key in layout.target.foreign
-            if set(key.columns) <= set(layout.columns)
+            if key.seen and set(key.columns) <= set(layout.columns)
         ),
         *(
             _unique(connection, layout, index)

@@ -82,7 +82,8 @@ SELECT k.conname AS name,
              JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.attnum ORDER BY u.place) AS columns,
        n.nspname AS table_schema, r.relname AS table_name,
        ARRAY(SELECT a.attname::text FROM unnest(k.confkey) WITH ORDINALITY u (attnum, place)
-             JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = u.attnum ORDER BY u.place) AS table_columns
+             JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = u.attnum ORDER BY u.place) AS table_columns,
+       has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(r.oid, 'SELECT') AND NOT row_security_active(r.oid) AS seen
 FROM pg_constraint k JOIN pg_class r ON r.oid = k.confrelid JOIN pg_namespace n ON n.oid = r.relnamespace
 WHERE k.conrelid = %(oid)s AND k.contype = 'f'
 ORDER BY k.conname
