@@ -107,6 +107,15 @@ def test_version_adds_a_row_with_the_next_number(database: Database) -> None:
     ]
 
 
+def test_insert_into_versions_writes_the_first_and_fails_what_is_there(database: Database) -> None:
+    sql(database, "CREATE TABLE price (sku text, price int, version int NOT NULL, PRIMARY KEY (sku, version))")
+    sql(database, "INSERT INTO price VALUES ('b', 1, 1), ('b', 2, 2)")
+    importer = declared("price", key="sku", on_match=Version(), sku=Text(required=True), price=Integer())
+    result = run_import(database, importer, "sku,price\na,1\nb,3\nc,4\n", mode=Mode.INSERT)
+    assert result.told == ["created", "failed ALREADY_EXISTS", "created"]
+    assert result.values("sku", "price", "version") == [("a", 1, 1), ("b", 1, 1), ("b", 2, 2), ("c", 4, 1)]
+
+
 def test_rows_without_id_are_known_by_their_natural_key(database: Database) -> None:
     sql(database, PEOPLE + ";" + TWO)
     sql(database, "CREATE SEQUENCE numbers START 10; ALTER TABLE people ALTER id SET DEFAULT nextval('numbers')")

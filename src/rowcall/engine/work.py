@@ -121,7 +121,7 @@ def _layout(importer: type[Importer], target: Target, brought: list[str], given:
         given=frozenset(importer.fields[name].column for name in given),
         keys=tuple(tuple(importer.fields[name].column for name in key) for key in keys),
         on_match=on_match,
-        version=how.column if isinstance(how, Version) and on_match == "version" else None,
+        version=how.column if isinstance(how, Version) else None,
         keyed=importer.once,
     )
 

@@ -47,6 +47,7 @@ class Layout:
     """Columns that a match goes by: the first whose values are all there."""
     on_match: OnMatch
     version: str | None = None
+    """The column that numbers the rows of one key, from 1 on."""
     keyed: bool = False
     """Each row brings a key that is taken once, for ever."""
 
