@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
+from typing import Any, LiteralString
 
 import pytest
+from psycopg import Connection
 
-from rowcall import Importer, Integer, Retryable, Update
+from rowcall import Final, Importer, Integer, Retryable, Update
 from rowcall.engine.run import Progress, Run, run_job
 from rowcall.engine.start import start_job
 from rowcall.model import Code, State
@@ -71,6 +73,51 @@ def test_interrupted_atomic_job_has_written_nothing_and_goes_on(database: Databa
     run_until(database, tmp_path, job, ATOMIC, lambda progress: progress.phase == "checking")
     assert sql(database, "SELECT count(*) FROM t") == [(0,)]
     ended = run_job(Run(database, ATOMIC, settings_for(database, tmp_path)), started(database, tmp_path, ATOMIC))
+    assert (ended.id, ended.state) == (job.id, State.COMPLETED)
+
+
+@pytest.mark.parametrize(
+    ("state", "sabotage"),
+    [
+        ("UPLOADED", "CREATE TRIGGER stop BEFORE INSERT ON rowcall.batch EXECUTE FUNCTION stop()"),
+        ("COLUMN_MAPPING", "CREATE TRIGGER stop BEFORE DELETE ON rowcall.duplicate EXECUTE FUNCTION stop()"),
+        ("PROCESSING", "CREATE TRIGGER stop BEFORE INSERT ON rowcall.outcome EXECUTE FUNCTION stop()"),
+    ],
+)
+def test_job_that_the_database_stops_says_why_and_goes_on(
+    database: Database, tmp_path: Path, state: str, sabotage: LiteralString
+) -> None:
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY, amount int)")
+    sql(
+        database,
+        "CREATE FUNCTION stop() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN EXECUTE 'SELECT * FROM nowhere'; RETURN NEW; END $$",
+    )
+    sql(database, sabotage)
+    job = started(database, tmp_path)
+    with pytest.raises(Final, match="nowhere"):
+        run_job(Run(database, IMPORTER, settings_for(database, tmp_path)), job)
+    told = sql(database, "SELECT state, last_error ->> 'code', last_error ->> 'message' FROM rowcall.job")
+    assert told[0][0] == state
+    assert "nowhere" in told[0][2]
+    sql(database, "DROP FUNCTION stop CASCADE")
+    ended = run_job(Run(database, IMPORTER, settings_for(database, tmp_path)), started(database, tmp_path))
+    assert (ended.id, ended.state, ended.last_error) == (job.id, State.COMPLETED, None)
+
+
+def test_job_that_its_importer_stops_says_why_and_goes_on(database: Database, tmp_path: Path) -> None:
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY, amount int)")
+
+    def before(self: Importer, connection: Connection[Any], job: Job) -> None:
+        raise ValueError("no permit")
+
+    broken = declared("t", key="id", on_match=Update(), before=before, id=Integer(), amount=Integer())
+    job = started(database, tmp_path)
+    with pytest.raises(ValueError, match="no permit"):
+        run_job(Run(database, broken, settings_for(database, tmp_path)), job)
+    told = sql(database, "SELECT state, last_error ->> 'code', last_error ->> 'message' FROM rowcall.job")
+    assert told == [("COLUMN_MAPPING", "INTERNAL_ERROR", "ValueError: no permit")]
+    ended = run_job(Run(database, IMPORTER, settings_for(database, tmp_path)), started(database, tmp_path))
     assert (ended.id, ended.state) == (job.id, State.COMPLETED)
 
 

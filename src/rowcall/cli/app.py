@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import typer
 from rich.console import Console
 
-from rowcall.cli.failures import failure_of
+from rowcall.engine.failures import failure_of
 from rowcall.errors import RowcallError
 from rowcall.model import Code
 

@@ -8,12 +8,12 @@ import typer
 from rich.console import Console
 from rich.markup import escape as literal
 
-from rowcall.cli.failures import failure_of
 from rowcall.cli.options import AsJson
 from rowcall.cli.screen import document, screen, visible
 from rowcall.config import Settings, settings_from
 from rowcall.engine import surroundings
 from rowcall.engine.doctor import Finding, Verdict, verify_job
+from rowcall.engine.failures import failure_of
 from rowcall.importer.registry import Registry, load_registry
 from rowcall.store.db import open_database, reach_database
 from rowcall.store.jobs import get_job

@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -14,6 +14,7 @@ from psycopg import Connection
 from rowcall.config import Settings
 from rowcall.engine.commit import Hopes, Route, commit_next, shortest_route
 from rowcall.engine.duplicates import decide_duplicates
+from rowcall.engine.failures import failure_of
 from rowcall.engine.finish import balance_of, finish_job, start_processing
 from rowcall.engine.ingest import Ingesting, ingest, open_file
 from rowcall.engine.items import process_items
@@ -289,8 +290,8 @@ def held(database: Database, job: Job) -> Generator[Connection[Any]]:
 def run_job(run: Run, job: Job) -> Job:
     """Work on a job until it ends or waits, through restarts of the database.
 
-    What can't be mended by trying again ends the job in FAILED while it has written nothing; later it stays as it is,
-    with the reason noted, and can be resumed.
+    What can't be mended by trying again ends the job in FAILED while it has written nothing. After that, and where the
+    database or somebody's code raised what nobody expected, it stays as it is, the reason noted, and can be resumed.
     """
     try:
         return _through_restarts(run, job)
@@ -306,7 +307,7 @@ def _through_restarts(run: Run, job: Job) -> Job:
                 job = jobs.get_job(control, str(job.id))
                 progress = job.state, jobs.counts_of(control, job)
                 failures, seen = (failures if progress == seen else 0), progress
-                return _advanced(run, control, job)
+                return _advanced(run, control, job, last=failures + 1 >= _MOST_FAILURES)
         except (psycopg.Error, Retryable) as error:
             trouble = translated(error) if isinstance(error, psycopg.Error) else error
             failures += 1
@@ -320,14 +321,22 @@ def _may_pass(trouble: RowcallError) -> bool:
     return isinstance(trouble, Retryable) and trouble.code in (Code.DATABASE_GONE, Code.DATABASE_BUSY)
 
 
-def _advanced(run: Run, control: Connection[Any], job: Job) -> Job:
-    """The job as far as it goes. What stops it for good is noted; if it has written nothing yet, it has failed."""
+def _advanced(run: Run, control: Connection[Any], job: Job, *, last: bool) -> Job:
+    """The job as far as it goes, with a note of what stopped it unless that may pass. `last`: it is not tried again."""
     try:
         return advance(run, control, job)
-    except Final as error:
-        now = jobs.get_job(control, str(job.id))
-        if now.state in (State.UPLOADED, State.COLUMN_MAPPING):
-            jobs.move(control, now, State.FAILED, error=error)
-        elif not now.ended:
-            jobs.note_error(control, now, error)
+    except Exception as error:
+        trouble = failure_of(error)
+        if trouble.code != Code.INTERRUPTED and (last or not _may_pass(trouble)):
+            with suppress(psycopg.Error):  # a database that is away takes no notes
+                _note(control, job, trouble, for_good=isinstance(error, Final))
         raise
+
+
+def _note(control: Connection[Any], job: Job, trouble: RowcallError, *, for_good: bool) -> None:
+    """Keep why the work stopped. What we said no to ourselves, before anything was written, has failed for good."""
+    now = jobs.get_job(control, str(job.id))
+    if for_good and now.state in (State.UPLOADED, State.COLUMN_MAPPING):
+        jobs.move(control, now, State.FAILED, error=trouble)
+    elif not now.ended:
+        jobs.note_error(control, now, trouble)

@@ -51,7 +51,7 @@ SELECT pg_advisory_unlock(hashtextextended('rowcall job ' || %(id)s::text, 0))
 UPDATE rowcall.job SET state = %(after)s,
     processing_started_at = CASE WHEN %(after)s IN ('PROCESSING', 'VALIDATING') THEN coalesce(processing_started_at, clock_timestamp()) ELSE processing_started_at END,
     completed_at = CASE WHEN %(ended)s THEN clock_timestamp() END,
-    last_error = coalesce(%(error)s, CASE WHEN %(ended)s THEN last_error END)
+    last_error = %(error)s
 WHERE id = %(id)s AND state = %(before)s
 
 -- note_error --
