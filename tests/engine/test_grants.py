@@ -2,7 +2,7 @@
 
 from collections.abc import Generator
 from dataclasses import replace
-from typing import Any, LiteralString
+from typing import Any, LiteralString, cast
 
 import pytest
 
@@ -104,3 +104,16 @@ def test_missing_grant_on_the_table_is_told(database: Database, clerk: Database)
     sql(database, "CREATE TABLE t (id int PRIMARY KEY, code text); GRANT SELECT ON t TO clerk")
     with pytest.raises(Final, match="permission denied for table t"):
         run_import(clerk, declared("t", key="id", **ID, code=Text()), "id,code\n1,a\n")
+
+
+@pytest.mark.parametrize("kind", ["serial", "int GENERATED ALWAYS AS IDENTITY"])
+def test_missing_grant_on_a_sequence_is_told_only_when_it_is_needed(
+    database: Database, clerk: Database, kind: str
+) -> None:
+    sql(database, cast("LiteralString", f"CREATE TABLE t (id {kind} PRIMARY KEY, code text)"))
+    sql(database, "GRANT SELECT, INSERT ON t TO clerk; REVOKE ALL ON SEQUENCE t_id_seq FROM clerk")
+    importer = declared("t", key="id", id=Integer(), code=Text())
+    assert run_import(clerk, importer, "id,code\n1,a\n").told == ["created"]
+    with pytest.raises(Final, match="permission denied for sequence t_id_seq") as caught:
+        run_import(clerk, importer, "id,code\n2,b\n,c\n")
+    assert "GRANT USAGE ON SEQUENCE t_id_seq" in caught.value.hint

@@ -140,6 +140,7 @@ def checked_target(connection: Connection[Any], importer: type[Importer]) -> Tar
         _require_field(importer, column)
     for key in importer.keys:
         _require_unique(importer, target, key)
+    _require_known_key(importer, target)
     return target
 
 
@@ -175,6 +176,17 @@ def _require_unique(importer: type[Importer], target: Target, key: tuple[str, ..
             f"Importer {importer.name} matches rows by {listed}, which table {importer.target} does not keep "
             "unique: two imports at once could create a row twice.",
             hint=f"CREATE UNIQUE INDEX ON {importer.target} ({listed}).",
+        )
+
+
+def _require_known_key(importer: type[Importer], target: Target) -> None:
+    made = [name for name in target.primary_key if target.columns[name].generated]
+    if made:
+        raise Final(
+            Code.BAD_TARGET,
+            f"Column {made[0]!r} of the primary key of {importer.target} is generated: which row became which "
+            "could not be told.",
+            hint="Make another column the primary key, and this one unique.",
         )
 
 

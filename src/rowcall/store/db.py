@@ -1,5 +1,6 @@
 """Where the database is, how a session with it is set up, and what its errors mean."""
 
+import re
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -52,6 +53,8 @@ _TURNED_AWAY = ("authentication failed", "no password supplied", "does not exist
 _GONE = ("08", "57P", "25P03", "25P04")  # connection lost; server stops or starts; session ended by a timeout
 _BUSY = ("40001", "40P01", "55P03", "57014", "53200", "53300")  # collision, deadlock, lock, cancel, memory, connections
 _FULL = "53100"
+_NEEDED = {"sequence": "USAGE", "schema": "USAGE", "table": "SELECT, INSERT, UPDATE"}
+_DENIED = re.compile(rf"^permission denied for ({'|'.join(_NEEDED)}) (\S+)$")
 
 
 def _nothing() -> None:
@@ -139,7 +142,9 @@ def translated(error: psycopg.Error) -> RowcallError:
         return Retryable(Code.DATABASE_FULL, f"The database's disk is full: {said}.", hint=hint)
     if state in _BUSY:
         return Retryable(Code.DATABASE_BUSY, f"The database could not do it now: {said}.")
-    return Final(Code.DATABASE_REFUSED, f"The database refused: {said}{f' ({state})' if state else ''}.")
+    denied = _DENIED.match(said)
+    hint = f"GRANT {_NEEDED[denied[1]]} ON {denied[1].upper()} {denied[2]} to the role that imports." if denied else ""
+    return Final(Code.DATABASE_REFUSED, f"The database refused: {said}{f' ({state})' if state else ''}.", hint=hint)
 
 
 def _migrated(database: Database) -> Database:

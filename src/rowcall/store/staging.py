@@ -59,8 +59,9 @@ class Layout:
 
     @property
     def compared(self) -> tuple[str, ...]:
-        """The columns that make a difference: not the keys that were matched by, nor the target's own."""
-        fixed = {*self.target.primary_key, *(self.keys[0] if self.keys else ()), self.version}
+        """The columns that make a difference: not the keys that were matched by, nor the target's own numbers."""
+        identity = [name for name, column in self.target.columns.items() if column.always]
+        fixed = {*self.target.primary_key, *(self.keys[0] if self.keys else ()), self.version, *identity}
         return tuple(name for name in self.columns if name in self.given and name not in fixed)
 
 

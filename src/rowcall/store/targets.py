@@ -28,7 +28,7 @@ class TargetColumn:
     """The expression that fills it: the declared default, or the next value of an identity column."""
     generated: bool
     always: bool
-    """An identity column that PostgreSQL always fills: it can't be updated."""
+    """An identity that takes another number only when its row is created."""
     max_length: int | None
     precision: int | None
     scale: int | None
