@@ -4,6 +4,7 @@ from collections.abc import Generator
 from dataclasses import replace
 from typing import Any, LiteralString, cast
 
+import psycopg
 import pytest
 
 from rowcall import Final, Importer, Integer, Text, Update
@@ -117,3 +118,24 @@ def test_missing_grant_on_a_sequence_is_told_only_when_it_is_needed(
     with pytest.raises(Final, match="permission denied for sequence t_id_seq") as caught:
         run_import(clerk, importer, "id,code\n2,b\n,c\n")
     assert "GRANT USAGE ON SEQUENCE t_id_seq" in caught.value.hint
+
+
+@pytest.mark.parametrize("right", ["USAGE", "USAGE, UPDATE", ""])
+def test_numbers_are_written_whatever_the_role_may_do_with_their_sequence(
+    database: Database, clerk: Database, right: str
+) -> None:
+    sql(database, "CREATE TABLE t (id serial PRIMARY KEY, code text); GRANT SELECT, INSERT ON t TO clerk")
+    if right:
+        sql(database, cast("LiteralString", f"GRANT {right} ON SEQUENCE t_id_seq TO clerk"))
+    importer = declared("t", key="id", id=Integer(), code=Text())
+    assert run_import(clerk, importer, "id,code\n20000,a\n").told == ["created"]
+    moved = sql(database, "SELECT last_value = 20000 FROM t_id_seq")[0][0]
+    assert moved is ("UPDATE" in right)
+
+
+def test_role_that_may_only_write_gets_its_rows_in(database: Database, clerk: Database) -> None:
+    sql(database, "CREATE TABLE t (id serial PRIMARY KEY, code text)")
+    sql(database, "GRANT INSERT ON t TO clerk; GRANT USAGE ON SEQUENCE t_id_seq TO clerk")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):  # of the look at the table that ends run_import
+        run_import(clerk, declared("t", code=Text()), "code\na\nb\n")
+    assert sql(database, "SELECT id FROM t ORDER BY id") == [(1,), (2,)]

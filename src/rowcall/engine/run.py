@@ -22,6 +22,7 @@ from rowcall.engine.map import blank_is_none, decide_readings, map_columns, watc
 from rowcall.engine.pace import Pace
 from rowcall.engine.scratch import Scratch
 from rowcall.engine.second_look import look_again, plan_together, refers_to_itself, some_wait
+from rowcall.engine.sequences import keep_ahead
 from rowcall.engine.whole_file import process_whole_file
 from rowcall.engine.work import NO_TARGET, Work, checked_target, limits_of, prepare_work
 from rowcall.errors import Final, Retryable, RowcallError
@@ -157,6 +158,7 @@ def _process(run: Run, control: Connection[Any], job: Job) -> Job:
     work = prepare_work(control, job, run.importer, _scratch(run, job), dry=job.state is State.VALIDATING)
     if issubclass(run.importer, WholeFileImporter):
         return process_whole_file(control, work, run.importer())
+    keep_ahead(control, work)
     if job.state is State.PROCESSING and run.importer.atomic:
         return _all_or_nothing(run, control, work)
     # where rows depend on each other, each batch has to see the earlier ones: else a plan fails when it is applied

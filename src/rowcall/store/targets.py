@@ -29,6 +29,8 @@ class TargetColumn:
     generated: bool
     always: bool
     """An identity that takes another number only when its row is created."""
+    sequence: str | None
+    """The sequence that numbers it, if nothing else does."""
     max_length: int | None
     precision: int | None
     scale: int | None

@@ -18,6 +18,12 @@ SELECT a.attname AS name,
             WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END AS "default",
        a.attgenerated <> '' AS generated,
        a.attidentity = 'a' AS always,
+       CASE WHEN base.typname NOT IN ('int2', 'int4', 'int8') THEN NULL
+            WHEN a.attidentity <> '' THEN pg_get_serial_sequence(a.attrelid::regclass::text, a.attname)
+            WHEN pg_get_expr(d.adbin, d.adrelid) ~ '^nextval\(''[^'']+''::regclass\)$' THEN (
+                SELECT format('%%I.%%I', n.nspname, s.relname) FROM pg_depend e JOIN pg_class s ON s.oid = e.refobjid
+                JOIN pg_namespace n ON n.oid = s.relnamespace
+                WHERE e.classid = 'pg_attrdef'::regclass AND e.objid = d.oid AND s.relkind = 'S') END AS sequence,
        CASE WHEN base.typname IN ('varchar', 'bpchar') AND m.typmod > 4 THEN m.typmod - 4 END AS max_length,
        CASE WHEN base.typname = 'numeric' AND m.typmod > 4 THEN ((m.typmod - 4) >> 16) & 65535 END AS precision,
        CASE WHEN base.typname = 'numeric' AND m.typmod > 4 THEN ((((m.typmod - 4) & 2047) # 1024) - 1024) END AS scale,
@@ -97,3 +103,22 @@ SELECT k.conname AS name,
 FROM pg_constraint k WHERE k.conrelid = %(oid)s AND k.contype = 'c'
     AND coalesce((to_jsonb(k)->>'conenforced')::boolean, true)  -- from PostgreSQL 18 on
 ORDER BY k.conname
+
+-- lock_sequence --
+-- Keep others of us from moving a sequence until this transaction ends.
+SELECT pg_advisory_xact_lock(hashtextextended('rowcall sequence ' || %(name)s::regclass::oid, 0))
+
+-- sequence_standing --
+-- Where a sequence stands and what this role may do with it.
+SELECT CASE WHEN may_draw THEN pg_sequence_last_value(seqrelid) END AS last, seqmax AS most, seqincrement AS step,
+       may_draw, has_sequence_privilege(seqrelid, 'UPDATE') AS may_set
+FROM pg_sequence, has_sequence_privilege(seqrelid, 'USAGE') AS may_draw
+WHERE seqrelid = %(name)s::regclass
+
+-- draw_numbers --
+-- The last of so many numbers of a sequence.
+SELECT max(nextval(%(name)s::regclass)) FROM generate_series(1, %(count)s)
+
+-- set_sequence --
+-- Have a sequence go on behind a number, unless it has come that far meanwhile.
+SELECT setval(%(name)s::regclass, %(number)s) WHERE pg_sequence_last_value(%(name)s::regclass) < %(number)s
