@@ -7,7 +7,7 @@ import pytest
 from rowcall import DateTime, Importer, Integer, Json, Text, Update
 from rowcall.engine.doctor import Verdict, verify_job
 from rowcall.formats import ReadOptions
-from rowcall.model import State
+from rowcall.model import Mode, State
 from rowcall.store.db import Database
 
 from .importing import Result, declared, run_import, sql
@@ -236,3 +236,24 @@ def test_names_with_a_percent_sign_are_imported_and_verified(database: Database)
         verdicts = {finding.verdict for finding in verify_job(connection, result.job, importer)}
     assert verdicts == {Verdict.OK}
     assert imported(database, importer, "share,name\n1,c\n2,b\n", 1).told == ["updated", "unchanged"]
+
+
+@BATCHES
+@pytest.mark.parametrize("raised", ["RAISE EXCEPTION 'not %', NEW.id", "ASSERT false, 'not this'"])
+@pytest.mark.parametrize("mode", [None, Mode.UPSERT])
+def test_trigger_refuses_rows_of_a_table_with_strange_names(
+    database: Database, raised: str, mode: Mode | None, batch_rows: int
+) -> None:
+    table = f"""
+        CREATE TABLE t (id int PRIMARY KEY, "it's 5%" text, "back\\slash $$" text);
+        INSERT INTO t VALUES (1, 'old'), (2, 'old'), (3, 'old');
+        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $body$
+        BEGIN IF NEW."it's 5%" = 'no' THEN {raised}; END IF; RETURN NEW; END $body$;
+        CREATE TRIGGER refuse AFTER INSERT OR UPDATE ON t FOR EACH ROW EXECUTE FUNCTION refuse()
+    """
+    sql(database, cast("LiteralString", table))
+    importer = declared("t", key="id", **ID, a=Text(column="it's 5%"), b=Text(column="back\\slash $$"))
+    result = imported(database, importer, "id,a,b\n1,x,y\n2,no,y\n4,no,y\n5,x,y\n6,no,y\n", batch_rows, mode=mode)
+    matched = ["updated", "failed"] if mode else ["skipped", "skipped"]
+    assert [told.split()[0] for told in result.told] == [*matched, "failed", "created", "failed"]
+    assert "not" in result.issue(3).message

@@ -19,7 +19,7 @@ from psycopg import Connection
 from psycopg.sql import Identifier
 
 from rowcall.engine.judge import OUTCOMES, Judged, judge
-from rowcall.engine.refusals import fields_named, is_refusal, issue_of, issue_of_violation
+from rowcall.engine.refusals import fields_named, is_refusal, issue_of, issue_of_violation, tells_of_rows
 from rowcall.engine.rowkeys import row_keys
 from rowcall.engine.work import WRITTEN_ALIKE, Work
 from rowcall.errors import Retryable
@@ -28,6 +28,7 @@ from rowcall.model import Code, Issue, Status
 from rowcall.store import staging
 from rowcall.store.copying import cells_text, copy_in, copy_out, json_text, jsonb_text, text_columns
 from rowcall.store.rows import RowBatch, claim, count_outcomes, finish, outcomes_select, split
+from rowcall.store.trial import Refused, Tried, try_halves
 from rowcall.store.violations import violations
 
 _OUTCOME = Identifier("rowcall", "outcome")
@@ -229,7 +230,7 @@ def _staged(connection: Connection[Any], work: Work, good: pl.DataFrame, route: 
     refused: dict[int, Issue] = {}
     note = _noting(refused, work, rows)
     for number, error in staging.load(connection, rows):
-        note(number, error)
+        note(number, Refused.of(error))
     staging.match(connection, work.layout)
     staging.fill(connection, work.layout, {series.name for series in rows if not series.null_count()})
     taken = staging.take_keys(connection, work.job.importer, work.job.id) if work.importer.once else []
@@ -294,50 +295,51 @@ def _guilty(connection: Connection[Any], work: Work, rows: pl.DataFrame) -> tupl
 
     Also returns the others in the pieces in which they could be written, one after the other.
     """
-    issues: dict[int, Issue] = {}
-    pieces: list[list[int]] = []
-    waiting = staging.staged_numbers(connection)
     with connection.transaction(force_rollback=True):
         staging.index_numbers(connection)
-        while True:
-            issues.clear()
-            _try_halves(connection, waiting, work, pieces, _noting(issues, work, rows))
-            if not work.target.refers_to_itself or len(issues) in (0, len(waiting)):
-                break
-            waiting = sorted(issues)  # what they refer to may be there by now
+        numbers = staging.staged_numbers(connection)
+        with connection.transaction(force_rollback=True):
+            tried = _tried(connection, work, numbers)
+        rest = [number for number in numbers if number not in tried.refused]
+        pieces = [rest] if _goes_at_once(connection, work, rest) else tried.pieces
+    issues: dict[int, Issue] = {}
+    note = _noting(issues, work, rows)
+    for number, refused in tried.refused.items():
+        note(number, refused)
     _take_out(connection, work, rows, issues)
     return issues, pieces
 
 
-def _noting(issues: dict[int, Issue], work: Work, rows: pl.DataFrame) -> Callable[[int, psycopg.Error], None]:
-    def note(number: int, error: psycopg.Error) -> None:
-        issues[number] = issue_of(error, work, rows.filter(pl.col("rowcall_number") == number))
+def _tried(connection: Connection[Any], work: Work, numbers: list[int]) -> Tried:
+    pieces: list[list[int]] = []
+    while True:
+        tried = try_halves(connection, work.layout, numbers)
+        pieces += tried.pieces
+        for number, refused in tried.refused.items():
+            if not tells_of_rows(refused):
+                staging.write(connection, work.layout, [number])  # raises it as it is
+        if not work.target.refers_to_itself or len(tried.refused) in (0, len(numbers)):
+            return Tried(tried.refused, pieces)
+        numbers = sorted(tried.refused)  # what they refer to may be there by now
 
-    return note
 
-
-def _try_halves(
-    connection: Connection[Any],
-    numbers: list[int],
-    work: Work,
-    pieces: list[list[int]],
-    note: Callable[[int, psycopg.Error], None],
-) -> None:
-    if not numbers:
-        return
+def _goes_at_once(connection: Connection[Any], work: Work, numbers: list[int]) -> bool:
+    """Whether rows that could be written in pieces can be written together."""
     try:
-        with connection.transaction():
+        with connection.transaction(force_rollback=True):
             staging.write(connection, work.layout, numbers)
-        pieces.append(numbers)
     except psycopg.Error as error:
         if not is_refusal(error):
             raise
-        if len(numbers) == 1:
-            note(numbers[0], error)
-            return
-        middle = len(numbers) // 2
-        _try_halves(connection, numbers[:middle], work, pieces, note)
-        _try_halves(connection, numbers[middle:], work, pieces, note)
+        return False
+    return True
+
+
+def _noting(issues: dict[int, Issue], work: Work, rows: pl.DataFrame) -> Callable[[int, Refused], None]:
+    def note(number: int, refused: Refused) -> None:
+        issues[number] = issue_of(refused, work, rows.filter(pl.col("rowcall_number") == number))
+
+    return note
 
 
 def _failed(refused: dict[int, Issue]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ import psycopg
 
 from rowcall.engine.work import Work
 from rowcall.model import Code, Issue
-from rowcall.store.staging import Dropped
+from rowcall.store.trial import DROPPED, Refused
 from rowcall.store.violations import Violation
 
 _CODES = {
@@ -19,6 +19,7 @@ _CODES = {
     "23514": Code.CHECK_VIOLATION,
     "23502": Code.NOT_NULL_VIOLATION,
 }
+_OF_A_TRIGGER = re.compile(r"PL/pgSQL function (?!inline_code_block)")  # which is our own
 _NOT_THE_ROWS = ("08", "40", "53", "57", "58", "XX")
 """Of errors: the connection, a collision with others, the server."""
 _COPY_COLUMN = re.compile(r"^COPY .*?, line \d+, column (.+?)(?:: |$)", re.MULTILINE)
@@ -27,49 +28,57 @@ _DETAIL_COLUMNS = re.compile(r"^Key \(([^)]*)\)=")
 
 def is_refusal(error: psycopg.Error) -> bool:
     """Whether it is about the rows, not about the connection, the server or our own statement."""
-    if isinstance(error, Dropped):
-        return True
-    state = error.sqlstate or ""
-    if state == "42501" and "row-level security" in (error.diag.message_primary or ""):
-        return True
-    if "PL/pgSQL function" in (error.diag.context or "") and not state.startswith(_NOT_THE_ROWS):
-        return True
-    raised = type(error) is psycopg.DatabaseError and state != ""  # a code that only an application's trigger can mean
-    return raised or state[:2] in ("22", "23", "44", "54", "P0") or state == "21000"
+    return tells_of_rows(Refused.of(error))
 
 
-def issue_of(error: psycopg.Error, work: Work, row: pl.DataFrame) -> Issue:
+def tells_of_rows(refused: Refused) -> bool:
+    """The same of what PostgreSQL said."""
+    state = refused.state
+    if state == DROPPED or (state == "42501" and "row-level security" in refused.message):
+        return True
+    if _OF_A_TRIGGER.search(refused.context) and not state.startswith(_NOT_THE_ROWS):
+        return True
+    return state[:2] in ("22", "23", "44", "54", "P0") or state == "21000" or not _is_known(state)
+
+
+def _is_known(state: str) -> bool:
+    """Whether PostgreSQL itself uses a code; others can only come from an application's trigger."""
+    try:
+        return not state or bool(psycopg.errors.lookup(state))
+    except KeyError:
+        return False
+
+
+def issue_of(refused: Refused, work: Work, row: pl.DataFrame) -> Issue:
     """The issue of one row that was refused. `row` has its values under the target's column names."""
-    if isinstance(error, Dropped):
+    if refused.state == DROPPED:
         return Issue(Code.ROW_REFUSED, f"A trigger or rule of {work.importer.target} drops this row.")
-    diagnostic = error.diag
-    state = error.sqlstate or ""
+    state = refused.state
     code = _CODES.get(state, Code.VALUE_REFUSED if state.startswith(("22", "54")) else Code.ROW_REFUSED)
-    columns = _columns(work, error)
+    columns = _columns(work, refused)
     values = row.row(0, named=True) if row.height == 1 else {}
-    detail = f" {diagnostic.message_detail}" if diagnostic.message_detail else ""
+    detail = f" {refused.detail}" if refused.detail else ""
     return Issue(
         code,
-        f"The database refused it: {_sentence(diagnostic.message_primary or str(error))}{detail}",
+        f"The database refused it: {_sentence(refused.message)}{detail}",
         field=fields_named(work, columns),
         value=_value(values, columns),
-        metadata={"constraint": diagnostic.constraint_name, "sqlstate": state},
+        metadata={"constraint": refused.constraint, "sqlstate": state},
     )
 
 
-def _columns(work: Work, error: psycopg.Error) -> list[str]:
-    diagnostic = error.diag
-    if diagnostic.column_name:
-        return [diagnostic.column_name]
-    name = diagnostic.constraint_name
+def _columns(work: Work, refused: Refused) -> list[str]:
+    if refused.column:
+        return [refused.column]
+    name = refused.constraint
     known = {constraint.name: constraint.columns for constraint in (*work.target.foreign, *work.target.checks)}
     known |= {index.name: index.columns for index in work.target.unique}
     known |= {index.name: index.about for index in work.target.odd_unique}
     if name in known:
         return known[name]
-    if key := _DETAIL_COLUMNS.match(diagnostic.message_detail or ""):
+    if key := _DETAIL_COLUMNS.match(refused.detail):
         return key[1].split(", ")
-    column = _COPY_COLUMN.search(diagnostic.context or "")
+    column = _COPY_COLUMN.search(refused.context)
     return [column[1]] if column else []
 
 

@@ -318,42 +318,61 @@ def write(connection: Connection[Any], layout: Layout, numbers: Sequence[int] | 
     Returns how many matches were changed by somebody else meanwhile: then nothing of this may stay.
     """
     only = SQL(" AND s.rowcall_number = ANY({})").format(Value(list(numbers))) if numbers is not None else SQL("")
-    new = SQL("m.changed" if layout.version else "false")
-    counted = connection.execute(
-        SQL(
-            "SELECT count(*) FILTER (WHERE m.number IS NULL OR {}), count(*) FILTER (WHERE m.changed) "
-            "FROM {} s LEFT JOIN {} m ON m.number = s.rowcall_number WHERE true{}"
-        ).format(new, STAGE, MATCH, only)
-    ).fetchone()
-    to_create, to_update = counted or (0, 0)
+    to_create, to_update = connection.execute(counting(layout, only)).fetchone() or (0, 0)
     if layout.on_match != "update":
         to_update = 0
     if not to_create and not to_update:
         return 0
-    # one statement, so that triggers and foreign keys see the target when all of it is there
-    parts = {
-        "created": _creating(layout, new, only) if to_create else SQL("SELECT 0 AS number WHERE false"),
-        "updated": _updating(layout) if to_update else SQL("SELECT 0 AS number WHERE false"),
-    }
-    done = connection.execute(
-        SQL("WITH {changed}, created AS ({created}), updated AS ({updated}) ").format(
-            changed=_changed_rows(only), **parts
-        )
-        + SQL("SELECT (SELECT count(*) FROM created), (SELECT count(*) FROM updated)")
-    ).fetchone()
+    done = connection.execute(writing(layout, only, create=to_create > 0, update=to_update > 0)).fetchone()
     created, updated = done or (0, 0)
     if created < to_create:
         raise Dropped
     return _left_out(connection, layout, only, to_update - updated) if updated < to_update else 0
 
 
-def _creating(layout: Layout, new: SQL, only: Composable) -> Composed:
+def counting(layout: Layout, only: Composable) -> Composed:
+    """How many of the staged rows are to be created, and how many to be updated if that is asked for."""
+    return SQL(
+        "SELECT count(*) FILTER (WHERE m.number IS NULL OR {}), count(*) FILTER (WHERE m.changed) "
+        "FROM {} s LEFT JOIN {} m ON m.number = s.rowcall_number WHERE true{}"
+    ).format(_new_version(layout), STAGE, MATCH, only)
+
+
+def writing(layout: Layout, only: Composable, *, create: bool, update: bool) -> Composed:
+    """Create and update, and say how many of each.
+
+    One statement, so that triggers and foreign keys see the target when all of it is there.
+    """
+    nothing = SQL("SELECT 0 AS number WHERE false")
+    return SQL(
+        "WITH {changed}, created AS ({created}), updated AS ({updated}) "
+        "SELECT (SELECT count(*) FROM created), (SELECT count(*) FROM updated)"
+    ).format(
+        changed=_changed_rows(only),
+        created=_creating(layout, only) if create else nothing,
+        updated=_updating(layout) if update else nothing,
+    )
+
+
+def _new_version(layout: Layout) -> SQL:
+    """Whether a match is written as a row of its own."""
+    return SQL("m.changed" if layout.version else "false")
+
+
+def _creating(layout: Layout, only: Composable) -> Composed:
     written = SQL(", ").join(map(Identifier, layout.staged))
     return SQL(
         "INSERT INTO {target} ({written}) OVERRIDING SYSTEM VALUE SELECT {written} FROM {stage} s "
         "WHERE NOT EXISTS (SELECT FROM {match} m WHERE m.number = s.rowcall_number AND NOT {new}){only} "
         "ORDER BY s.rowcall_number RETURNING 1"
-    ).format(target=layout.target.identifier, written=written, stage=STAGE, match=MATCH, new=new, only=only)
+    ).format(
+        target=layout.target.identifier,
+        written=written,
+        stage=STAGE,
+        match=MATCH,
+        new=_new_version(layout),
+        only=only,
+    )
 
 
 _SEEN = SQL("t.ctid = s.rowcall_tid AND t.tableoid = s.rowcall_part AND t.xmin = s.rowcall_stamp")
@@ -379,14 +398,17 @@ def _updating(layout: Layout) -> Composed:
 
 def _left_out(connection: Connection[Any], layout: Layout, only: Composable, count: int) -> int:
     """How many matches somebody else has changed: all that were not updated, unless a trigger dropped some of them."""
-    as_they_were = connection.execute(
-        SQL("WITH {} SELECT count(*) FROM changed s JOIN {} t ON {}").format(
-            _changed_rows(only), layout.target.identifier, _SEEN
-        )
-    ).fetchone()
+    as_they_were = connection.execute(left_as_they_were(layout, only)).fetchone()
     if as_they_were and as_they_were[0]:
         raise Dropped
     return count
+
+
+def left_as_they_were(layout: Layout, only: Composable) -> Composed:
+    """How many matches that were to be updated are as they were when they were matched."""
+    return SQL("WITH {} SELECT count(*) FROM changed s JOIN {} t ON {}").format(
+        _changed_rows(only), layout.target.identifier, _SEEN
+    )
 
 
 def index_numbers(connection: Connection[Any]) -> None:

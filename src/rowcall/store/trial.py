@@ -1,0 +1,140 @@
+"""Which of the staged rows can't be written, found by trying: in halves, until the guilty stand alone.
+
+The halving runs inside the database, as one statement: from here, each attempt would cost a round trip and a plan.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import psycopg
+from psycopg import Connection
+from psycopg.rows import class_row
+from psycopg.sql import SQL, Composed
+from psycopg.sql import Literal as Value
+
+from rowcall.store.staging import Dropped, Layout, counting, left_as_they_were, writing
+
+DROPPED = "RC000"
+"""The state of a row that a trigger or a rule drops without a word."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """What PostgreSQL says when it refuses."""
+
+    state: str
+    message: str
+    detail: str
+    context: str
+    constraint: str | None
+    column: str | None
+
+    @classmethod
+    def of(cls, error: psycopg.Error) -> Self:
+        told = error.diag
+        return cls(
+            state=DROPPED if isinstance(error, Dropped) else error.sqlstate or "",
+            message=told.message_primary or str(error),
+            detail=told.message_detail or "",
+            context=told.context or "",
+            constraint=told.constraint_name,
+            column=told.column_name,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What a trial came to."""
+
+    refused: dict[int, Refused]
+    pieces: list[list[int]]
+    """The others, as they could be written, one piece after the other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Attempt(Refused):
+    low: int
+    high: int
+
+
+def try_halves(connection: Connection[Any], layout: Layout, numbers: list[int]) -> Tried:
+    """Write these rows as far as they can be written. What is written stays: the caller takes it back."""
+    connection.execute(
+        "CREATE TEMPORARY TABLE IF NOT EXISTS rowcall_tried (low int, high int, state text, message text, detail text, "
+        'context text, "constraint" text, "column" text)'
+    )
+    connection.execute("DELETE FROM pg_temp.rowcall_tried")
+    connection.execute(SQL("DO {}").format(Value(_halving(layout, numbers).as_string(connection))))
+    tried = connection.cursor(row_factory=class_row(_Attempt)).execute("SELECT * FROM pg_temp.rowcall_tried").fetchall()
+    return Tried(
+        {numbers[each.low - 1]: each for each in tried if each.state},
+        [numbers[each.low - 1 : each.high] for each in tried if not each.state],
+    )
+
+
+def _halving(layout: Layout, numbers: list[int]) -> Composed:
+    only = SQL(" AND s.rowcall_number = ANY (rowcall_some)")
+    return _HALVING.format(
+        numbers=Value(numbers),
+        counting=counting(layout, only),
+        both=writing(layout, only, create=True, update=True),
+        creating=writing(layout, only, create=True, update=False),
+        updating=writing(layout, only, create=False, update=True),
+        left=left_as_they_were(layout, only),
+        updates=Value(layout.on_match == "update"),
+        dropped=Value(DROPPED),
+    )
+
+
+# names that no column has: a variable and a column of one name are an error
+_HALVING = SQL("""
+DECLARE
+    rowcall_all bigint[] := {numbers}::bigint[];
+    rowcall_lows int[] := ARRAY[1];
+    rowcall_highs int[] := ARRAY[cardinality(rowcall_all)];
+    rowcall_low int; rowcall_high int; rowcall_some bigint[];
+    rowcall_to_create bigint; rowcall_to_update bigint; rowcall_created bigint; rowcall_updated bigint;
+    rowcall_left bigint;
+    rowcall_state text; rowcall_message text; rowcall_detail text; rowcall_context text;
+    rowcall_constraint text; rowcall_column text;
+BEGIN
+    WHILE cardinality(rowcall_lows) > 0 LOOP
+        rowcall_low := rowcall_lows[cardinality(rowcall_lows)];
+        rowcall_high := rowcall_highs[cardinality(rowcall_highs)];
+        rowcall_lows := trim_array(rowcall_lows, 1);
+        rowcall_highs := trim_array(rowcall_highs, 1);
+        rowcall_some := rowcall_all[rowcall_low:rowcall_high];
+        BEGIN
+            {counting} INTO rowcall_to_create, rowcall_to_update;
+            rowcall_created := 0; rowcall_updated := 0;
+            IF NOT {updates} THEN rowcall_to_update := 0; END IF;
+            IF rowcall_to_create > 0 AND rowcall_to_update > 0 THEN
+                {both} INTO rowcall_created, rowcall_updated;
+            ELSIF rowcall_to_create > 0 THEN
+                {creating} INTO rowcall_created, rowcall_updated;
+            ELSIF rowcall_to_update > 0 THEN
+                {updating} INTO rowcall_created, rowcall_updated;
+            END IF;
+            rowcall_left := 0;
+            IF rowcall_updated < rowcall_to_update THEN {left} INTO rowcall_left; END IF;
+            IF rowcall_created < rowcall_to_create OR rowcall_left > 0 THEN
+                RAISE EXCEPTION 'dropped' USING ERRCODE = {dropped};
+            END IF;
+            INSERT INTO pg_temp.rowcall_tried VALUES (rowcall_low, rowcall_high, '', '', '', '');
+        EXCEPTION WHEN OTHERS OR ASSERT_FAILURE THEN
+            GET STACKED DIAGNOSTICS rowcall_state = RETURNED_SQLSTATE, rowcall_message = MESSAGE_TEXT,
+                rowcall_detail = PG_EXCEPTION_DETAIL, rowcall_context = PG_EXCEPTION_CONTEXT,
+                rowcall_constraint = CONSTRAINT_NAME, rowcall_column = COLUMN_NAME;
+            IF rowcall_state ~ '^(08|40|53|57|58|XX)' THEN
+                RAISE;  -- the connection, a collision with others, the server: not the rows
+            ELSIF rowcall_low = rowcall_high THEN
+                INSERT INTO pg_temp.rowcall_tried VALUES (rowcall_low, rowcall_high, rowcall_state, rowcall_message,
+                    rowcall_detail, rowcall_context, nullif(rowcall_constraint, ''), nullif(rowcall_column, ''));
+            ELSE
+                rowcall_lows := rowcall_lows || ((rowcall_low + rowcall_high + 1) / 2) || rowcall_low;
+                rowcall_highs := rowcall_highs || rowcall_high || ((rowcall_low + rowcall_high + 1) / 2 - 1);
+            END IF;
+        END;
+    END LOOP;
+END
+""")
