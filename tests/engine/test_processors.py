@@ -157,3 +157,34 @@ def test_a_result_that_comes_after_its_lease_is_not_wanted(database: Database, t
     with database.connect() as connection:
         keys = connection.execute("SELECT target_key FROM rowcall.outcome WHERE job_id = %s", [job.id]).fetchall()
     assert keys == [(["answer 2"],)]
+
+
+def test_a_batch_that_another_has_leased_is_waited_for_without_haste(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Leased(ItemImporter):
+        """Finds its batch in the hands of somebody who died."""
+
+        barcode = Text()
+        tries: ClassVar[list[object]] = []
+
+        async def process(self, row: Mapping[str, object]) -> ItemResult:
+            self.tries.append(row["barcode"])
+            if len(self.tries) == 1:
+                with database.connect() as connection:
+                    connection.execute(
+                        "UPDATE rowcall.batch SET claimed_by = 'another', lease_until = now() + interval '1.5 s'"
+                    )
+            return ItemResult(Status.CREATED)
+
+    sessions: list[str] = []
+    reconnect = Database.reconnect
+
+    def counted(self: Database, role: str = "command", *, idle_timeout: float = 5) -> Connection[Any]:
+        sessions.append(role)
+        return reconnect(self, role, idle_timeout=idle_timeout)
+
+    monkeypatch.setattr(Database, "reconnect", counted)
+    assert run(database, tmp_path, Leased, "barcode\nz\n").state is State.COMPLETED
+    assert len(Leased.tries) == 2
+    assert sessions.count("worker") < 25

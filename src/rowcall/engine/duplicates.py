@@ -254,6 +254,7 @@ def _told_alike(connection: Connection[Any], work: Work, one: KeySet, told: Same
     # where an expression fails on a value, that row will fail by it, and the others stay undecided
     with suppress(psycopg.DataError):
         yield from sameness.repeated(connection, told)
+    sameness.drop(connection)
 
 
 # ---------------------------------------------------------------------------------------------- which one counts

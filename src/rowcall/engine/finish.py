@@ -55,7 +55,7 @@ def finish_job(connection: Connection[Any], job: Job, importer: type[Importer]) 
         return move(connection, job, State.COMPLETED_WITH_ERRORS if balance.failed else State.COMPLETED)
     if importer.atomic and balance.failed:
         connection.execute(query("not_applied"), {"id": job.id})
-        connection.execute(query("recount_batches"), {"id": job.id})
+        connection.execute(query("recount_batches"), {"id": job.id, "first": 1, "last": job.row_count})
         return move(connection, job, State.INVALID)
     if job.config.dry_run or importer.flow.preview:
         return move(connection, job, State.VALIDATED)

@@ -37,7 +37,8 @@ from rowcall.store.rows import pending_batches
 
 _TOLD_EVERY = 0.25
 _ROUND = 0.01
-"""Seconds between rounds: what still waits then is in the hands of others."""
+_LONGEST_ROUND = 1.0
+"""Seconds between rounds: what still waits then is in the hands of others. They double while nothing changes."""
 _MOST_FAILURES = 20
 """In a row, of one batch, before the work is given up; the job can be resumed."""
 
@@ -176,9 +177,12 @@ def _process(run: Run, control: Connection[Any], job: Job) -> Job:
 
 def _work_off(run: Run, control: Connection[Any], work: Work) -> None:
     """Have all batches committed, also those that others had begun."""
-    while pending_batches(control, work.job.id):
+    before, pause = None, _ROUND
+    while waiting := pending_batches(control, work.job.id):
+        pause = min(_LONGEST_ROUND, 2 * pause) if waiting == before else _ROUND
+        before = waiting
         _labour(run, control, work)
-        if run.stop.wait(_ROUND):
+        if run.stop.wait(pause):
             raise _interrupted(work.job)
 
 

@@ -88,7 +88,7 @@ def _again(connection: Connection[Any], work: Work, numbers: list[int]) -> bool:
     judged = judge_rows(connection, work, rows, duplicates(connection, work, rows))
     connection.execute(query("take_back"), {"id": work.job.id, "numbers": numbers})
     apply(connection, work, RowBatch(0, first, last), judged, Route.ISOLATED)
-    connection.execute(query("recount_batches"), {"id": work.job.id})
+    connection.execute(query("recount_batches"), {"id": work.job.id, "first": first, "last": last})
     failed = connection.execute(query("still_failed"), {"id": work.job.id, "numbers": numbers}).fetchone()
     return bool(failed and failed[0] < len(numbers))
 

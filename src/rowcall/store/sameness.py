@@ -17,12 +17,17 @@ _FOUND = {"number": pl.Int64, "alike": pl.Int64}
 
 def prepare(connection: Connection[Any], target: Target, columns: Sequence[str]) -> None:
     """Make a temporary table with these columns of the target: their types, their collations."""
-    connection.execute(SQL("DROP TABLE IF EXISTS {}").format(_KEYS))
+    drop(connection)
     connection.execute(
         SQL(
             "CREATE TEMPORARY TABLE rowcall_keys AS SELECT NULL::bigint AS rowcall_number, {} FROM {} WITH NO DATA"
         ).format(SQL(", ").join(map(Identifier, columns)), target.identifier)
     )
+
+
+def drop(connection: Connection[Any]) -> None:
+    """Take the temporary table away."""
+    connection.execute(SQL("DROP TABLE IF EXISTS {}").format(_KEYS))
 
 
 def add(connection: Connection[Any], rows: pl.DataFrame) -> None:

@@ -19,7 +19,7 @@ UPDATE rowcall.outcome SET status = 'skipped', target_key = NULL, before = NULL,
 WHERE job_id = %(id)s AND status <> 'failed' AND status <> 'skipped'
 
 -- recount_batches --
--- The counts of a job's batches from its outcomes.
+-- The counts of a job's batches from its outcomes, of those that have rows between first and last.
 UPDATE rowcall.batch b SET created = c.created, updated = c.updated, unchanged = c.unchanged, skipped = c.skipped, failed = c.failed
 FROM (
     SELECT x.number,
@@ -27,7 +27,7 @@ FROM (
            count(*) FILTER (WHERE o.status = 'unchanged') AS unchanged, count(*) FILTER (WHERE o.status = 'skipped') AS skipped,
            count(*) FILTER (WHERE o.status = 'failed') AS failed
     FROM rowcall.batch x JOIN rowcall.outcome o ON o.job_id = x.job_id AND o.row_number BETWEEN x.first_row AND x.last_row
-    WHERE x.job_id = %(id)s GROUP BY x.number) c
+    WHERE x.job_id = %(id)s AND x.last_row >= %(first)s AND x.first_row <= %(last)s GROUP BY x.number) c
 WHERE b.job_id = %(id)s AND b.number = c.number
 
 -- failed_for_want --
