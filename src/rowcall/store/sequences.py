@@ -22,6 +22,7 @@ class Standing:
 
     last: int | None
     """None: nothing was drawn yet."""
+    start: int
     most: int
     step: int
     may_draw: bool
@@ -43,7 +44,7 @@ def catch_up(connection: Connection[Any], sequence: str, number: int) -> None:
     with connection.transaction():
         connection.execute(query("lock_sequence"), {"name": sequence})  # of two that set it, the higher must win
         standing = standing_of(connection, sequence)
-        if not standing.may_draw or standing.step < 1:
+        if not standing.may_draw or standing.step < 1 or (standing.last is None and number < standing.start):
             return
         last = _drawn(connection, sequence, 1) if standing.last is None else standing.last
         if number - last > (standing.most - last) // 2:  # a typo may not use up what numbers there are
@@ -66,7 +67,7 @@ def _drawn(connection: Connection[Any], sequence: str, count: int) -> int:
 def collides(connection: Connection[Any], target: Target, column: str, sequence: str, count: int) -> int | None:
     """The largest number in the column, if one of the next so many of the sequence is there already."""
     standing = standing_of(connection, sequence)
-    first = standing.last or 0
+    first = standing.start - standing.step if standing.last is None else standing.last
     select = SQL(
         "SELECT max({column}) FROM {target} WHERE EXISTS ("
         "SELECT FROM {target} t WHERE t.{column} > {first} AND t.{column} <= {last})"

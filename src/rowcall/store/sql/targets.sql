@@ -110,7 +110,7 @@ SELECT pg_advisory_xact_lock(hashtextextended('rowcall sequence ' || %(name)s::r
 
 -- sequence_standing --
 -- Where a sequence stands and what this role may do with it.
-SELECT CASE WHEN may_draw THEN pg_sequence_last_value(seqrelid) END AS last, seqmax AS most, seqincrement AS step,
+SELECT CASE WHEN may_draw THEN pg_sequence_last_value(seqrelid) END AS last, seqstart AS start, seqmax AS most, seqincrement AS step,
        may_draw, has_sequence_privilege(seqrelid, 'UPDATE') AS may_set
 FROM pg_sequence, has_sequence_privilege(seqrelid, 'USAGE') AS may_draw
 WHERE seqrelid = %(name)s::regclass
