@@ -25,7 +25,7 @@ from rowcall.engine.work import WRITTEN_ALIKE, Work
 from rowcall.errors import Retryable
 from rowcall.importer import Lookup
 from rowcall.model import Code, Issue, Status
-from rowcall.store import staging
+from rowcall.store import matching, staging, writing
 from rowcall.store.copying import cells_text, copy_in, copy_out, json_text, jsonb_text, text_columns
 from rowcall.store.rows import RowBatch, claim, count_outcomes, finish, outcomes_select, split
 from rowcall.store.trial import Refused, Tried, try_halves
@@ -189,7 +189,7 @@ def _straight(connection: Connection[Any], work: Work, good: pl.DataFrame) -> No
         return
     rows = _filled(connection, work, _columns(work, good))
     if copy_in(connection, work.target.identifier, rows) < rows.height:
-        raise staging.Dropped
+        raise writing.Dropped
     own = work.target.primary_key
     key = cells_text(rows.select(pl.col(own).cast(pl.String))) if own else pl.lit(None, pl.String)
     outcomes = pl.select(
@@ -231,7 +231,7 @@ def _staged(connection: Connection[Any], work: Work, good: pl.DataFrame, route: 
     note = _noting(refused, work, rows)
     for number, error in staging.load(connection, rows):
         note(number, Refused.of(error))
-    staging.match(connection, work.layout)
+    matching.match(connection, work.layout)
     staging.fill(connection, work.layout, {series.name for series in rows if not series.null_count()})
     taken = staging.take_keys(connection, work.job.importer, work.job.id) if work.importer.once else []
     if route >= Route.CHECKED:
@@ -244,14 +244,14 @@ def _staged(connection: Connection[Any], work: Work, good: pl.DataFrame, route: 
     else:
         _write(connection, work)
     key_fields = fields_named(work, work.layout.keys[0]) if work.layout.keys else None
-    staging.add_outcomes(connection, work.layout, work.job.id, key_fields)
+    writing.add_outcomes(connection, work.layout, work.job.id, key_fields)
     if work.importer.once:
         staging.give_back_keys(connection, work.job.id, list(refused))
     add_outcomes(connection, work, _settled([*_failed(refused), *map(_skipped, taken)]))
 
 
 def _write(connection: Connection[Any], work: Work, numbers: list[int] | None = None) -> None:
-    changed = staging.write(connection, work.layout, numbers)
+    changed = writing.write(connection, work.layout, numbers)
     if changed:
         raise Retryable(
             Code.DATABASE_BUSY, f"{changed:,} rows of {work.importer.target} were changed by others meanwhile."
@@ -273,7 +273,7 @@ def _violating(connection: Connection[Any], work: Work, rows: pl.DataFrame) -> d
 def _take_out(connection: Connection[Any], work: Work, rows: pl.DataFrame, issues: dict[int, Issue]) -> None:
     """Take refused rows out, unless one is refused only because another import has just created it: that is a match."""
     asked = _by_key(work, rows.filter(pl.col("rowcall_number").is_in(list(issues))))
-    if issues and (created := staging.matched_meanwhile(connection, work.layout, asked)):
+    if issues and (created := matching.matched_meanwhile(connection, work.layout, asked)):
         raise Retryable(
             Code.DATABASE_BUSY, f"{created:,} rows of {work.importer.target} were created by others meanwhile."
         )
@@ -317,7 +317,7 @@ def _tried(connection: Connection[Any], work: Work, numbers: list[int]) -> Tried
         pieces += tried.pieces
         for number, refused in tried.refused.items():
             if not tells_of_rows(refused):
-                staging.write(connection, work.layout, [number])  # raises it as it is
+                writing.write(connection, work.layout, [number])  # raises it as it is
         if not work.target.refers_to_itself or len(tried.refused) in (0, len(numbers)):
             return Tried(tried.refused, pieces)
         numbers = sorted(tried.refused)  # what they refer to may be there by now
@@ -327,7 +327,7 @@ def _goes_at_once(connection: Connection[Any], work: Work, numbers: list[int]) -
     """Whether rows that could be written in pieces can be written together."""
     try:
         with connection.transaction(force_rollback=True):
-            staging.write(connection, work.layout, numbers)
+            writing.write(connection, work.layout, numbers)
     except psycopg.Error as error:
         if not is_refusal(error):
             raise

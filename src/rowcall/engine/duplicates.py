@@ -24,7 +24,7 @@ from rowcall.engine.judge import NO_OUTCOMES, judge_rows, rows_of
 from rowcall.engine.resolve import resolve, with_scopes
 from rowcall.engine.work import WRITTEN_ALIKE, Work
 from rowcall.importer import Boolean, Choice, Date, DateTime, Decimal, Field, Integer
-from rowcall.store import sameness, staging
+from rowcall.store import matching, sameness
 from rowcall.store.copying import copy_in
 from rowcall.store.db import Database
 from rowcall.store.rows import PROBLEMS, RowBatch, all_batches, read_rows
@@ -203,7 +203,7 @@ def _known(connection: Connection[Any], work: Work, values: pl.DataFrame) -> pl.
         return values
     columns = {name: work.importer.fields[name].column for name in natural}
     rows = unknown.select(pl.col("number").alias("rowcall_number"), *(pl.col(n).alias(c) for n, c in columns.items()))
-    found = staging.keys_by(connection, work.layout, rows)
+    found = matching.keys_by(connection, work.layout, rows)
     typed = [_typed(work, name, found[work.importer.fields[name].column], values[name].dtype) for name in key]
     return values.update(pl.DataFrame([found["rowcall_number"].alias("number"), *typed]), on="number")
 

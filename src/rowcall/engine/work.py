@@ -14,8 +14,8 @@ from rowcall.importer import Choice, Fail, Field, Importer, Integer, Lookup, Ski
 from rowcall.importer.fields import ColumnLimits, ColumnReading
 from rowcall.model import Code, Mode
 from rowcall.store.jobs import Job
+from rowcall.store.layout import Layout, OnMatch
 from rowcall.store.mappings import columns_of
-from rowcall.store.staging import Layout, OnMatch
 from rowcall.store.targets import Target, TargetColumn, describe
 
 NO_TARGET = Target(schema="", name="", columns={}, unique=(), foreign=(), checks=())

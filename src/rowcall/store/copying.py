@@ -1,5 +1,6 @@
 """Frames to and from PostgreSQL by COPY, as text. No cell passes through a Python object."""
 
+import re
 import select
 from codecs import BOM_UTF8
 from collections.abc import Generator, Mapping, Sequence
@@ -10,6 +11,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import psycopg
 import pyarrow as pa
 from psycopg import Connection
 from psycopg.errors import error_from_result
@@ -22,6 +24,8 @@ _RAW = ["\\", "\t", "\n", "\r"]
 _ESCAPED = ["\\\\", "\\t", "\\n", "\\r"]
 _UNESCAPES = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r", "\\b": "\b", "\\f": "\f", "\\v": "\v"}
 _NULL = "\\N"
+_COPY_LINE = re.compile(r"^COPY .*?, line (\d+)", re.MULTILINE)
+_PIECE = 500
 
 
 def copy_in(connection: Connection[Any], table: Composed | Identifier, frame: pl.DataFrame) -> int:
@@ -211,3 +215,32 @@ def _texts(lengths: npt.NDArray[np.int64], text: bytes) -> pl.Series:
     there = arrow.py_buffer(np.packbits(lengths >= 0, bitorder="little")) if (lengths < 0).any() else None
     parts = [there, arrow.py_buffer(ends), arrow.py_buffer(text)]
     return pl.Series(arrow.Array.from_buffers(arrow.large_string(), len(lengths), parts))
+
+
+def copy_taken(
+    connection: Connection[Any], table: Composed | Identifier, rows: pl.DataFrame
+) -> list[tuple[int, psycopg.Error]]:
+    """COPY what the table takes of the rows; those that it refuses come back with the reason.
+
+    COPY names the line where it stopped: what stands before goes in again, what stands behind is tried next, in pieces.
+    """
+    refused: list[tuple[int, psycopg.Error]] = []
+    waiting = [rows]
+    while waiting:
+        part = waiting.pop()
+        try:
+            with connection.transaction():
+                copy_in(connection, table, part)
+        except psycopg.Error as error:
+            line = _COPY_LINE.search(error.diag.context or "")
+            if line is None or (isinstance(error, psycopg.OperationalError) and not _is_beyond_limits(error)):
+                raise
+            guilty = int(line[1]) - 1
+            refused.append((part.item(guilty, "rowcall_number"), error))
+            waiting += [*part.slice(guilty + 1).iter_slices(_PIECE), part.head(guilty)]
+    return refused
+
+
+def _is_beyond_limits(error: psycopg.Error) -> bool:
+    """Whether a value is more than PostgreSQL can work with, as opposed to what else psycopg calls operational."""
+    return (error.sqlstate or "").startswith("54")

@@ -7,7 +7,7 @@ import polars as pl
 from psycopg import Connection
 from psycopg.sql import SQL, Identifier
 
-from rowcall.store.staging import copy_taken
+from rowcall.store.copying import copy_taken
 from rowcall.store.targets import Sameness, Target
 
 _KEYS = Identifier("pg_temp", "rowcall_keys")

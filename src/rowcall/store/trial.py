@@ -12,7 +12,8 @@ from psycopg.rows import class_row
 from psycopg.sql import SQL, Composed
 from psycopg.sql import Literal as Value
 
-from rowcall.store.staging import Dropped, Layout, counting, left_as_they_were, writing
+from rowcall.store.layout import Layout
+from rowcall.store.writing import Dropped, counting, left_as_they_were, writing
 
 DROPPED = "RC000"
 """The state of a row that a trigger or a rule drops without a word."""

@@ -8,7 +8,9 @@ from psycopg import Connection
 from psycopg.sql import SQL, Composed, Identifier
 from psycopg.sql import Literal as Value
 
-from rowcall.store.staging import MATCH, STAGE, Layout, found_by
+from rowcall.store.layout import Layout
+from rowcall.store.matching import found_by
+from rowcall.store.staging import MATCH, STAGE
 from rowcall.store.targets import Check, ForeignKey, UniqueIndex
 
 

@@ -1,0 +1,138 @@
+"""The target's rows that staged rows mean, and whether they would change them."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, LiteralString
+
+import polars as pl
+from psycopg import Connection
+from psycopg.sql import SQL, Composable, Composed, Identifier
+from psycopg.sql import Literal as Value
+
+from rowcall.store.layout import Layout
+from rowcall.store.staging import MATCH, STAGE, load, prepare
+
+_COMPARED_AS: dict[str, LiteralString] = {
+    **dict.fromkeys(("xml", "json", "point", "polygon"), "text"),  # they have no equality
+    **dict.fromkeys(("circle", "box", "path", "interval", "citext"), "text"),  # theirs takes what differs for equal
+}
+
+
+def match(connection: Connection[Any], layout: Layout) -> None:
+    """Find the target's row for each staged one, and whether it would change."""
+    for place, key in enumerate(layout.keys):
+        connection.execute(_match_statement(layout, key, layout.keys[:place]))
+
+
+def matched_meanwhile(connection: Connection[Any], layout: Layout, numbers: Sequence[Sequence[int]]) -> int:
+    """How many staged rows had no match and have one by now: somebody else created it.
+
+    `numbers` are the rows in question, for each key those that are matched by it.
+    """
+    count = 0
+    for key, asked in zip(layout.keys, numbers, strict=True):
+        select = SQL(
+            "SELECT count(*) FROM unnest({numbers}::bigint[]) AS asked (number) "
+            "JOIN {stage} s ON s.rowcall_number = asked.number "
+            "CROSS JOIN {found} WHERE NOT EXISTS (SELECT FROM {match} m WHERE m.number = s.rowcall_number) "
+            # what another staged row matched was there before
+            "AND {unmatched}"
+        ).format(
+            numbers=Value(list(asked)),
+            stage=STAGE,
+            found=found_by(layout, key),
+            match=MATCH,
+            unmatched=_UNMATCHED,
+        )
+        row = connection.execute(select).fetchone()
+        count += row[0] if row else 0
+    return count
+
+
+def keys_by(connection: Connection[Any], layout: Layout, rows: pl.DataFrame) -> pl.DataFrame:
+    """The first key, as texts, of the target's rows that have the values of the second: by `rowcall_number`."""
+    key, natural = layout.keys
+    values = [SQL("t.{}::text").format(Identifier(name)) for name in key]
+    select = SQL("SELECT DISTINCT s.rowcall_number, {} FROM {} s CROSS JOIN {}").format(
+        SQL(", ").join(values), STAGE, found_by(layout, natural)
+    )
+    prepare(connection, layout)
+    with connection.transaction():
+        load(connection, rows)
+        found = connection.execute(select).fetchall()
+    return pl.DataFrame(found, schema={"rowcall_number": pl.Int64, **dict.fromkeys(key, pl.String)}, orient="row")
+
+
+_UNMATCHED = SQL("NOT EXISTS (SELECT FROM {} m WHERE m.tid = t.ctid AND m.part = t.tableoid)").format(MATCH)
+
+
+def found_by(layout: Layout, key: Sequence[str], *, latest: str | None = None) -> Composed:
+    """The rows `t` of the target that have a staged row's values in unique columns; the one with the latest version.
+
+    One look-up for each row: left to itself, the planner would rather read the whole target for every batch.
+    """
+    same = SQL(" AND ").join(SQL("t.{0} = s.{0}").format(Identifier(name)) for name in key)
+    which = SQL("ORDER BY t.{} DESC LIMIT 1").format(Identifier(latest)) if latest else SQL("OFFSET 0")
+    return SQL("LATERAL (SELECT t.*, t.ctid, t.xmin, t.tableoid FROM {} t WHERE {} {}) t").format(
+        layout.target.own_rows, same, which
+    )
+
+
+def _without(keys: tuple[tuple[str, ...], ...]) -> Composed:
+    """Whether a staged row lacks a value of each of these keys."""
+    lacking = [
+        SQL("({})").format(SQL(" OR ").join(SQL("s.{} IS NULL").format(Identifier(name)) for name in key))
+        for key in keys
+    ]
+    return SQL(" AND ").join([SQL("true"), *lacking])
+
+
+def _match_statement(layout: Layout, key: tuple[str, ...], earlier: tuple[tuple[str, ...], ...]) -> Composed:
+    left = [_without(earlier), *([_UNMATCHED] if earlier else [])]  # a row of the target is matched once
+    changed = _changed(layout)
+    image = SQL("to_jsonb(t.*) - 'ctid' - 'xmin' - 'tableoid'")
+    before = SQL("CASE WHEN {} THEN {} END").format(changed, image) if _writes(layout) else SQL("NULL::jsonb")
+    return SQL(
+        "INSERT INTO {match} SELECT s.rowcall_number, {key}, t.ctid, t.tableoid, t.xmin, {version}, {changed}, "
+        "{before} FROM {stage} s CROSS JOIN {found} WHERE {only}"
+    ).format(
+        match=MATCH,
+        key=key_of(layout, "t"),
+        version=SQL("t.{}").format(Identifier(layout.version)) if layout.version else SQL("NULL"),
+        changed=changed if _writes(layout) else SQL("false"),
+        before=before,
+        stage=STAGE,
+        found=found_by(layout, key, latest=layout.version),
+        only=SQL(" AND ").join(left),
+    )
+
+
+def _writes(layout: Layout) -> bool:
+    return layout.on_match in ("update", "version")
+
+
+def _changed(layout: Layout) -> Composable:
+    """Whether a staged row says something new about its match."""
+    pairs = [
+        SQL("t.{0}{2} IS DISTINCT FROM {1}{2}").format(
+            Identifier(name), new_value(layout, name), _comparable(layout, name)
+        )
+        for name in layout.compared
+    ]
+    return SQL("({})").format(SQL(" OR ").join(pairs)) if pairs else SQL("false")
+
+
+def _comparable(layout: Layout, name: str) -> Composable:
+    cast = _COMPARED_AS.get(layout.target.columns[name].base)
+    return SQL("::{}").format(SQL(cast)) if cast else SQL("")
+
+
+def new_value(layout: Layout, name: str) -> Composable:
+    """A row's new value: where there must be one and none is given, the old one stays."""
+    keep = "COALESCE(s.{0}, t.{0})" if layout.target.columns[name].not_null else "s.{0}"
+    return SQL(keep).format(Identifier(name))
+
+
+def key_of(layout: Layout, alias: Literal["s", "t"]) -> Composable:
+    """The target's key as an array of texts."""
+    parts = [SQL(alias + ".{}::text").format(Identifier(name)) for name in layout.target.primary_key]
+    return SQL("ARRAY[{}]::text[]").format(SQL(", ").join(parts)) if parts else SQL("NULL::text[]")

@@ -1,0 +1,156 @@
+"""From the temporary table into the target: creating, updating, and an outcome for each row."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg import Connection
+from psycopg.sql import SQL, Composable, Composed, Identifier
+from psycopg.sql import Literal as Value
+
+from rowcall.model import Code
+from rowcall.store.layout import Layout
+from rowcall.store.matching import key_of, new_value
+from rowcall.store.staging import MATCH, STAGE
+
+
+class Dropped(psycopg.DatabaseError):
+    """The target took a statement but not all of its rows: a trigger or a rule drops some without a word."""
+
+
+def write(connection: Connection[Any], layout: Layout, numbers: Sequence[int] | None = None) -> int:
+    """Create and update what the staged rows say, all of them or those with these numbers.
+
+    Returns how many matches were changed by somebody else meanwhile: then nothing of this may stay.
+    """
+    only = SQL(" AND s.rowcall_number = ANY({})").format(Value(list(numbers))) if numbers is not None else SQL("")
+    to_create, to_update = connection.execute(counting(layout, only)).fetchone() or (0, 0)
+    if layout.on_match != "update":
+        to_update = 0
+    if not to_create and not to_update:
+        return 0
+    done = connection.execute(writing(layout, only, create=to_create > 0, update=to_update > 0)).fetchone()
+    created, updated = done or (0, 0)
+    if created < to_create:
+        raise Dropped
+    return _left_out(connection, layout, only, to_update - updated) if updated < to_update else 0
+
+
+def counting(layout: Layout, only: Composable) -> Composed:
+    """How many of the staged rows are to be created, and how many to be updated if that is asked for."""
+    return SQL(
+        "SELECT count(*) FILTER (WHERE m.number IS NULL OR {}), count(*) FILTER (WHERE m.changed) "
+        "FROM {} s LEFT JOIN {} m ON m.number = s.rowcall_number WHERE true{}"
+    ).format(_new_version(layout), STAGE, MATCH, only)
+
+
+def writing(layout: Layout, only: Composable, *, create: bool, update: bool) -> Composed:
+    """Create and update, and say how many of each.
+
+    One statement, so that triggers and foreign keys see the target when all of it is there.
+    """
+    nothing = SQL("SELECT 0 AS number WHERE false")
+    return SQL(
+        "WITH {changed}, created AS ({created}), updated AS ({updated}) "
+        "SELECT (SELECT count(*) FROM created), (SELECT count(*) FROM updated)"
+    ).format(
+        changed=_changed_rows(only),
+        created=_creating(layout, only) if create else nothing,
+        updated=_updating(layout) if update else nothing,
+    )
+
+
+def _new_version(layout: Layout) -> SQL:
+    """Whether a match is written as a row of its own."""
+    return SQL("m.changed" if layout.version else "false")
+
+
+def _creating(layout: Layout, only: Composable) -> Composed:
+    written = SQL(", ").join(map(Identifier, layout.staged))
+    return SQL(
+        "INSERT INTO {target} ({written}) OVERRIDING SYSTEM VALUE SELECT {written} FROM {stage} s "
+        "WHERE NOT EXISTS (SELECT FROM {match} m WHERE m.number = s.rowcall_number AND NOT {new}){only} "
+        "ORDER BY s.rowcall_number RETURNING 1"
+    ).format(
+        target=layout.target.identifier,
+        written=written,
+        stage=STAGE,
+        match=MATCH,
+        new=_new_version(layout),
+        only=only,
+    )
+
+
+_SEEN = SQL("t.ctid = s.rowcall_tid AND t.tableoid = s.rowcall_part AND t.xmin = s.rowcall_stamp")
+"""Whether a row of the target is as it was when it was matched."""
+
+
+def _changed_rows(only: Composable) -> Composed:
+    return SQL(
+        "changed AS MATERIALIZED ("
+        "SELECT s.*, m.tid AS rowcall_tid, m.part AS rowcall_part, m.stamp AS rowcall_stamp "
+        "FROM {match} m JOIN {stage} s ON s.rowcall_number = m.number WHERE m.changed{only})"
+    ).format(match=MATCH, stage=STAGE, only=only)
+
+
+def _updating(layout: Layout) -> Composed:
+    assignments = SQL(", ").join(
+        SQL("{} = {}").format(Identifier(name), new_value(layout, name)) for name in layout.compared
+    )
+    return SQL("UPDATE {} t SET {} FROM changed s WHERE {} RETURNING 1").format(
+        layout.target.identifier, assignments, _SEEN
+    )
+
+
+def _left_out(connection: Connection[Any], layout: Layout, only: Composable, count: int) -> int:
+    """How many matches somebody else has changed: all that were not updated, unless a trigger dropped some of them."""
+    as_they_were = connection.execute(left_as_they_were(layout, only)).fetchone()
+    if as_they_were and as_they_were[0]:
+        raise Dropped
+    return count
+
+
+def left_as_they_were(layout: Layout, only: Composable) -> Composed:
+    """How many matches that were to be updated are as they were when they were matched."""
+    return SQL("WITH {} SELECT count(*) FROM changed s JOIN {} t ON {}").format(
+        _changed_rows(only), layout.target.identifier, _SEEN
+    )
+
+
+def add_outcomes(connection: Connection[Any], layout: Layout, job_id: UUID, key_fields: str | None) -> None:
+    """An outcome for every staged row. What a skip or a refusal of a match says is added to it."""
+    said = {
+        "skip": ("skipped", "A row with this key exists; it was left as it is."),
+        "fail": ("failed", "A row with this key exists already."),
+    }.get(layout.on_match)
+    matched: Composable = SQL("CASE WHEN m.changed THEN 'updated' ELSE 'unchanged' END")
+    issues: Composable = SQL("NULL::jsonb")
+    if said and layout.keys:
+        matched = Value(said[0])
+        key = layout.keys[0]
+        value = SQL(" || ', ' || ").join(SQL("s.{}::text").format(Identifier(name)) for name in layout.keys[-1])
+        if len(layout.keys) > 1:
+            first = SQL(" || ', ' || ").join(SQL("s.{}::text").format(Identifier(name)) for name in key)
+            value = SQL("coalesce({}, {})").format(first, value)
+        issues = SQL(
+            "CASE WHEN m.number IS NOT NULL THEN jsonb_build_array(jsonb_build_object("
+            "'code', {code}, 'field', {field}, 'value', {value}, 'message', {message})) END"
+        ).format(code=Value(Code.ALREADY_EXISTS.value), field=Value(key_fields), value=value, message=Value(said[1]))
+    connection.execute(
+        SQL(
+            "INSERT INTO rowcall.outcome (job_id, row_number, status, target_key, issues, before) "
+            "SELECT {job}, s.rowcall_number, "
+            "(CASE WHEN m.number IS NULL THEN 'created' ELSE {matched} END)::rowcall.status, "
+            "{key}, {issues}, m.before FROM {stage} s LEFT JOIN {match} m ON m.number = s.rowcall_number"
+        ).format(
+            job=Value(job_id),  # no parameter: a percent sign in a column's name would be taken for one
+            matched=matched,
+            key=SQL("CASE WHEN m.number IS NULL OR {} THEN {} ELSE m.key END").format(
+                SQL("m.changed" if layout.version else "false"), key_of(layout, "s")
+            ),
+            issues=issues,
+            stage=STAGE,
+            match=MATCH,
+        )
+    )
