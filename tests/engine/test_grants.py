@@ -139,3 +139,18 @@ def test_role_that_may_only_write_gets_its_rows_in(database: Database, clerk: Da
     with pytest.raises(psycopg.errors.InsufficientPrivilege):  # of the look at the table that ends run_import
         run_import(clerk, declared("t", code=Text()), "code\na\nb\n")
     assert sql(database, "SELECT id FROM t ORDER BY id") == [(1,), (2,)]
+
+
+@BATCHES
+def test_sequence_that_a_role_may_not_see_is_left_alone(database: Database, clerk: Database, batch_rows: int) -> None:
+    sql(
+        database,
+        """
+        CREATE SCHEMA hidden;
+        CREATE SEQUENCE hidden.numbers;
+        CREATE TABLE t (id int PRIMARY KEY DEFAULT nextval('hidden.numbers'), n int);
+        GRANT SELECT, INSERT, UPDATE ON t TO clerk;
+        """,
+    )
+    importer = declared("t", key="id", **ID, n=Integer())
+    assert imported(clerk, importer, "id,n\n1,1\n2,2\n", batch_rows).told == ["created", "created"]

@@ -1,8 +1,12 @@
 """Tables with habits of their own: checks that raise, triggers that write, names that others use too."""
 
+import threading
+import time
+from dataclasses import replace
 from typing import Any, LiteralString, cast
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from rowcall import DateTime, Importer, Integer, Json, Text, Update
 from rowcall.engine.doctor import Verdict, verify_job
@@ -257,3 +261,42 @@ def test_trigger_refuses_rows_of_a_table_with_strange_names(
     matched = ["updated", "failed"] if mode else ["skipped", "skipped"]
     assert [told.split()[0] for told in result.told] == [*matched, "failed", "created", "failed"]
     assert "not" in result.issue(3).message
+
+
+LUCK = """
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN IF NEW.n = 13 THEN RAISE EXCEPTION 'unlucky'; END IF; RETURN NEW; END $$;
+CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON t FOR EACH ROW EXECUTE FUNCTION refuse()
+"""
+
+
+@BATCHES
+def test_trigger_refuses_rows_of_a_table_with_a_column_called_found(database: Database, batch_rows: int) -> None:
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY, found text, n int)")
+    sql(database, LUCK)
+    importer = declared("t", key="id", **ID, found=Text(), n=Integer())
+    result = imported(database, importer, "id,found,n\n1,a,1\n2,b,13\n3,c,3\n", batch_rows)
+    assert result.told == ["created", "failed ROW_REFUSED", "created"]
+
+
+def test_waiting_for_a_lock_is_no_refusal(database: Database) -> None:
+    sql(database, "CREATE TABLE p (id int PRIMARY KEY); INSERT INTO p VALUES (1)")
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY, p int REFERENCES p, n int)")
+    sql(database, LUCK)
+    importer = declared("t", key="id", **ID, p=Integer(), n=Integer())
+    text = "id,p,n\n" + "".join(f"{number},1,{13 if number == 2 else 1}\n" for number in range(1, 101))
+    impatient = replace(database, url=make_conninfo(database.url, options="-c lock_timeout=100ms"))
+    locked = threading.Event()
+
+    def hold() -> None:
+        with database.connect() as connection, connection.transaction():
+            connection.execute("SELECT FROM p FOR UPDATE")
+            locked.set()
+            time.sleep(1.5)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    locked.wait()
+    result = run_import(impatient, importer, text)
+    holder.join()
+    assert [told for told in result.told if told != "created"] == ["failed ROW_REFUSED"]

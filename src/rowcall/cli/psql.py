@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+from shutil import which
 from typing import Annotated
 
 import typer
@@ -19,9 +20,11 @@ def psql(
 ) -> None:
     """Open psql on Rowcall's database; the embedded server runs for as long as that is open."""
     signal.signal(signal.SIGINT, lambda _, __: None)  # Ctrl-C is meant for psql
-    with reach_database(settings_from()) as database:
+    settings = settings_from()
+    client = (which("psql") if settings.database_url else None) or programs() / "psql"
+    with reach_database(settings) as database:
         database.connect("psql").close()  # if it can't be reached, we say so and what to do
-        status = subprocess.call([programs() / "psql", *(options or ())], env=os.environ | _address(database.url))  # noqa: S603 (what the user asked for)
+        status = subprocess.call([client, *(options or ())], env=os.environ | _address(database.url))  # noqa: S603 (what the user asked for)
     raise typer.Exit(1 if status else 0)
 
 

@@ -317,7 +317,8 @@ def _tried(connection: Connection[Any], work: Work, numbers: list[int]) -> Tried
         pieces += tried.pieces
         for number, refused in tried.refused.items():
             if not tells_of_rows(refused):
-                writing.write(connection, work.layout, [number])  # raises it as it is
+                writing.write(connection, work.layout, [number])  # raises it as it is, unless it was for a moment
+                raise Retryable(Code.DATABASE_BUSY, f"{work.importer.target} could not be written: {refused.message}.")
         if not work.target.refers_to_itself or len(tried.refused) in (0, len(numbers)):
             return Tried(tried.refused, pieces)
         numbers = sorted(tried.refused)  # what they refer to may be there by now

@@ -24,7 +24,7 @@ from rowcall.engine.judge import NO_OUTCOMES, judge_rows, rows_of
 from rowcall.engine.resolve import resolve, with_scopes
 from rowcall.engine.work import WRITTEN_ALIKE, Work
 from rowcall.importer import Boolean, Choice, Date, DateTime, Decimal, Field, Integer
-from rowcall.store import matching, sameness
+from rowcall.store import matching, sameness, staging
 from rowcall.store.copying import copy_in
 from rowcall.store.db import Database
 from rowcall.store.rows import PROBLEMS, RowBatch, all_batches, read_rows
@@ -104,6 +104,7 @@ def decide_duplicates(database: Database, connection: Connection[Any], work: Wor
     if not sets or not work.job.row_count:
         return
     hashed = [one for one in sets if one.told is None]
+    staging.prepare(connection, work.layout)
     with tempfile.TemporaryDirectory(prefix="rowcall-keys-") as folder:
         if hashed:
             _spill_all(database, connection, work, hashed, Path(folder), workers)
@@ -129,6 +130,7 @@ def _spill_all(
 
     def share(thread: int) -> None:
         with database.reconnect("keys") as connection:
+            staging.prepare(connection, work.layout)
             for batch in batches[thread::pool]:
                 for place, entries in enumerate(_hashed(connection, work, sets, batch)):
                     _spill(folder, place, thread, entries)
@@ -152,7 +154,7 @@ def _hashed(connection: Connection[Any], work: Work, sets: Sequence[KeySet], bat
 def _key_values(connection: Connection[Any], work: Work, sets: Sequence[KeySet], batch: RowBatch) -> pl.DataFrame:
     """The values of the fields that are keys, as they will be written; null where they can't be read."""
     names = {name for one in sets for name in one.fields}
-    if any(one.kind == "key" for one in sets):
+    if any(one.kind in ("key", "content") for one in sets):
         names.update(*_matched_by(work))
     needed = with_scopes(work.lookups, names)
     positions = {name: place for name, place in work.positions.items() if name in needed}
@@ -160,7 +162,8 @@ def _key_values(connection: Connection[Any], work: Work, sets: Sequence[KeySet],
     constants = work.job.config.constants
     rows = rows.with_columns(pl.lit(constants[name]).alias(name) for name in needed if name in constants)
     rows, _ = resolve(connection, {name: lookup for name, lookup in work.lookups.items() if name in needed}, rows)
-    return _known(connection, work, rows.select("number", *(_read(work, rows, name) for name in sorted(names))))
+    values = rows.select("number", *(_read(work, rows, name) for name in sorted(names)))
+    return _known(connection, work, values) if any(one.kind == "key" for one in sets) else values
 
 
 def _read(work: Work, rows: pl.DataFrame, name: str) -> pl.Series:
@@ -199,7 +202,7 @@ def _known(connection: Connection[Any], work: Work, values: pl.DataFrame) -> pl.
         return values
     key, natural = keys
     unknown = values.filter(~_whole(key) & _whole(natural))
-    if not unknown.height:
+    if not unknown.height or not staging.has_rows(connection, work.target):
         return values
     columns = {name: work.importer.fields[name].column for name in natural}
     rows = unknown.select(pl.col("number").alias("rowcall_number"), *(pl.col(n).alias(c) for n, c in columns.items()))
@@ -240,8 +243,13 @@ def _repeated(files: list[Path]) -> npt.NDArray[np.int64]:
 
 
 def _hashed_alike(folder: Path, place: int) -> Iterator[pl.DataFrame]:
+    """Rows whose keys may be equal, all that may be together; in pieces that are worth the while of judging."""
+    waiting: list[npt.NDArray[np.int64]] = []
     for part in range(_PARTS):
-        yield pl.DataFrame({"number": _repeated(_file(folder, place, part))})
+        waiting.append(_repeated(_file(folder, place, part)))
+        if part == _PARTS - 1 or sum(map(len, waiting)) >= _JUDGED:
+            yield pl.DataFrame({"number": np.concatenate(waiting)})
+            waiting.clear()
 
 
 def _told_alike(connection: Connection[Any], work: Work, one: KeySet, told: Sameness) -> Iterator[pl.DataFrame]:
@@ -325,7 +333,9 @@ def _good(
     for start in range(0, len(numbers), _JUDGED):
         some = numbers[start : start + _JUDGED].tolist()
         rows = read_rows(connection, work.job.id, dict(work.positions), first=some[0], last=some[-1], numbers=some)
-        good = judge_rows(connection, work, rows, NO_OUTCOMES, hopeful=True).good
+        # what is looked for in vain has no value yet: rows can't be compared by it
+        hopeful = set(one.fields).isdisjoint(work.own_lookups)
+        good = judge_rows(connection, work, rows, NO_OUTCOMES, hopeful=hopeful).good
         lost = connection.execute(
             "SELECT row_number FROM rowcall.duplicate WHERE job_id = %s AND row_number = ANY(%s)", [work.job.id, some]
         ).fetchall()

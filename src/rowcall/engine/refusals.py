@@ -9,7 +9,7 @@ import psycopg
 
 from rowcall.engine.work import Work
 from rowcall.model import Code, Issue
-from rowcall.store.trial import DROPPED, Refused
+from rowcall.store.trial import DROPPED, NOT_THE_ROWS, Refused
 from rowcall.store.violations import Violation
 
 _CODES = {
@@ -20,8 +20,6 @@ _CODES = {
     "23502": Code.NOT_NULL_VIOLATION,
 }
 _OF_A_TRIGGER = re.compile(r"PL/pgSQL function (?!inline_code_block)")  # which is our own
-_NOT_THE_ROWS = ("08", "40", "53", "57", "58", "XX")
-"""Of errors: the connection, a collision with others, the server."""
 _COPY_COLUMN = re.compile(r"^COPY .*?, line \d+, column (.+?)(?:: |$)", re.MULTILINE)
 _DETAIL_COLUMNS = re.compile(r"^Key \(([^)]*)\)=")
 
@@ -36,7 +34,7 @@ def tells_of_rows(refused: Refused) -> bool:
     state = refused.state
     if state == DROPPED or (state == "42501" and "row-level security" in refused.message):
         return True
-    if _OF_A_TRIGGER.search(refused.context) and not state.startswith(_NOT_THE_ROWS):
+    if _OF_A_TRIGGER.search(refused.context) and not state.startswith(NOT_THE_ROWS):
         return True
     return state[:2] in ("22", "23", "44", "54", "P0") or state == "21000" or not _is_known(state)
 

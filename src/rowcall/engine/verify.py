@@ -62,7 +62,8 @@ def verify(
     batch = _Batch(steps, rows, texts, values, unread, _lost(rows, _both(unresolved, awaited)))
     findings = list(batch.findings())
     good = values.select("number", *steps.kept)
-    if masks := [*(finding.mask for finding in findings), *_lost(rows, unresolved).values()]:
+    lost = batch.lost if awaited is None else _lost(rows, unresolved)
+    if masks := [*(finding.mask for finding in findings), *lost.values()]:
         good = good.filter(~reduce(lambda one, other: one | other, masks))
     return Verified(good, _issues(batch, findings, unresolved))
 

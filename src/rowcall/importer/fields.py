@@ -82,6 +82,8 @@ class Field:
     limits: ColumnLimits = field(default=ColumnLimits(), init=False)
 
     def __new__(cls, *_: Any, **options: Any) -> Self:
+        if not options:  # a copy
+            return super().__new__(cls)
         known = [name for name in signature(cls.__init__).parameters if name != "self"]
         for option in options:
             if option not in known:

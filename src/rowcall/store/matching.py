@@ -9,7 +9,7 @@ from psycopg.sql import SQL, Composable, Composed, Identifier
 from psycopg.sql import Literal as Value
 
 from rowcall.store.layout import Layout
-from rowcall.store.staging import MATCH, STAGE, load, prepare
+from rowcall.store.staging import MATCH, STAGE, load
 
 _COMPARED_AS: dict[str, LiteralString] = {
     **dict.fromkeys(("xml", "json", "point", "polygon"), "text"),  # they have no equality
@@ -53,9 +53,8 @@ def keys_by(connection: Connection[Any], layout: Layout, rows: pl.DataFrame) -> 
     key, natural = layout.keys
     values = [SQL("t.{}::text").format(Identifier(name)) for name in key]
     select = SQL("SELECT DISTINCT s.rowcall_number, {} FROM {} s CROSS JOIN {}").format(
-        SQL(", ").join(values), STAGE, found_by(layout, natural)
+        SQL(", ").join(values), STAGE, found_by(layout, natural, latest=layout.version)
     )
-    prepare(connection, layout)
     with connection.transaction():
         load(connection, rows)
         found = connection.execute(select).fetchall()

@@ -118,12 +118,21 @@ def outcomes_select(job_id: UUID, batch: RowBatch) -> Composed:
 
 
 def brought(connection: Connection[Any], job_id: UUID, positions: Sequence[int], texts: Sequence[str]) -> list[str]:
-    """Those of the lower-case texts that stand in one of these columns of the job's file, in whatever case."""
+    """Those of the lower-case texts that stand in one of these columns of the job's file, in whatever case.
+
+    All texts of the columns are gathered once in a session: they are asked for piece by piece.
+    """
+    table = Identifier("rowcall_brought_" + "_".join(map(str, positions)))
     cells = SQL(", ").join(SQL("cells[{}]").format(Literal(position + 1)) for position in positions)
-    select = SQL(
-        "SELECT DISTINCT lower(btrim(cell)) FROM rowcall.row, unnest(ARRAY[{}]) AS cell "
-        "WHERE job_id = {} AND lower(btrim(cell)) = ANY({})"
-    ).format(cells, Literal(job_id), Literal(list(texts)))
+    if connection.execute("SELECT to_regclass(%s)", ["pg_temp." + table.as_string()]).fetchone() == (None,):
+        connection.execute(
+            SQL(
+                r"CREATE TEMPORARY TABLE {} AS SELECT DISTINCT lower(btrim(cell, E' \t\n\r\f\v\u00a0')) AS text "
+                "FROM rowcall.row, unnest(ARRAY[{}]) AS cell WHERE job_id = {}"
+            ).format(table, cells, Literal(job_id))
+        )
+        connection.execute(SQL("CREATE INDEX ON {} USING hash (text)").format(table))
+    select = SQL("SELECT text FROM {} WHERE text = ANY({})").format(table, Literal(list(texts)))
     return [text for (text,) in connection.execute(select)]
 
 

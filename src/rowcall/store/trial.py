@@ -17,6 +17,8 @@ from rowcall.store.writing import Dropped, counting, left_as_they_were, writing
 
 DROPPED = "RC000"
 """The state of a row that a trigger or a rule drops without a word."""
+NOT_THE_ROWS = ("08", "25P", "40", "53", "55P03", "57", "58", "XX")
+"""How states begin that tell of the connection, a collision with others, the server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +68,11 @@ def try_halves(connection: Connection[Any], layout: Layout, numbers: list[int]) 
     )
     connection.execute("DELETE FROM pg_temp.rowcall_tried")
     connection.execute(SQL("DO {}").format(Value(_halving(layout, numbers).as_string(connection))))
-    tried = connection.cursor(row_factory=class_row(_Attempt)).execute("SELECT * FROM pg_temp.rowcall_tried").fetchall()
+    tried = (
+        connection.cursor(row_factory=class_row(_Attempt))
+        .execute("SELECT * FROM pg_temp.rowcall_tried ORDER BY low")
+        .fetchall()
+    )
     return Tried(
         {numbers[each.low - 1]: each for each in tried if each.state},
         [numbers[each.low - 1 : each.high] for each in tried if not each.state],
@@ -84,11 +90,12 @@ def _halving(layout: Layout, numbers: list[int]) -> Composed:
         left=left_as_they_were(layout, only),
         updates=Value(layout.on_match == "update"),
         dropped=Value(DROPPED),
+        not_the_rows=Value(f"^({'|'.join(NOT_THE_ROWS)})"),
     )
 
 
-# names that no column has: a variable and a column of one name are an error
 _HALVING = SQL("""
+#variable_conflict use_column
 DECLARE
     rowcall_all bigint[] := {numbers}::bigint[];
     rowcall_lows int[] := ARRAY[1];
@@ -126,8 +133,8 @@ BEGIN
             GET STACKED DIAGNOSTICS rowcall_state = RETURNED_SQLSTATE, rowcall_message = MESSAGE_TEXT,
                 rowcall_detail = PG_EXCEPTION_DETAIL, rowcall_context = PG_EXCEPTION_CONTEXT,
                 rowcall_constraint = CONSTRAINT_NAME, rowcall_column = COLUMN_NAME;
-            IF rowcall_state ~ '^(08|40|53|57|58|XX)' THEN
-                RAISE;  -- the connection, a collision with others, the server: not the rows
+            IF rowcall_state ~ {not_the_rows} THEN
+                RAISE;
             ELSIF rowcall_low = rowcall_high THEN
                 INSERT INTO pg_temp.rowcall_tried VALUES (rowcall_low, rowcall_high, rowcall_state, rowcall_message,
                     rowcall_detail, rowcall_context, nullif(rowcall_constraint, ''), nullif(rowcall_column, ''));
