@@ -46,6 +46,8 @@ _SESSION = """
 """
 _NO_ENDLESS_BATCH = "SELECT set_config('transaction_timeout', '15min', false)"  # from PostgreSQL 17 on
 _BATCHES = ("worker", "ingest")
+_NO_WAIT_FOR_DISK = "SET synchronous_commit TO off"
+"""For rows that are brought in: should the server crash, they come from the file again. Later commits wait for all."""
 
 # PostgreSQL tells why it turned a client away only in words. These won't change by waiting.
 _TURNED_AWAY = ("authentication failed", "no password supplied", "does not exist", "pg_hba.conf", "permission denied")
@@ -85,6 +87,8 @@ class Database:
             connection.execute(_SESSION, [f"{int(idle_timeout * 1000)}ms"])
             if role in _BATCHES and connection.info.server_version >= _HAS_TRANSACTION_TIMEOUT:
                 connection.execute(_NO_ENDLESS_BATCH)
+            if role == "ingest":
+                connection.execute(_NO_WAIT_FOR_DISK)
         except psycopg.Error as error:
             connection.close()
             raise translated(error) from error
