@@ -15,6 +15,8 @@ from rowcall.store.db import open_database
 from rowcall.store.jobs import Job, JobCounts, list_jobs
 from rowcall.store.results import counts_of_jobs
 
+_WIDE = 110  # columns; narrower screens show less of a job
+
 
 def jobs(
     state: Annotated[str | None, typer.Option(help="Only jobs in this state, such as PROCESSING.")] = None,
@@ -96,20 +98,22 @@ def _show(console: Console, each: list[tuple[Job, JobCounts]]) -> None:
     if not each:
         console.print("No jobs.")
         return
-    headers = ("job", "state", "rows", "what became of them", "began", "into", "file")
-    lines = [
-        (
-            job.number,
-            coloured(job, counts.failed) + (" [dim]dry[/]" if job.config.dry_run else ""),
-            f"{rows_of(job, counts):,}",
-            _outcomes(job, counts),
-            f"{job.created_at.astimezone():%d %b %H:%M}",
-            literal(job.importer),
-            literal(job.file_name),
-        )
-        for job, counts in each
-    ]
-    console.print(table(headers, lines, whole=5, width=console.width))
+    columns: dict[str, list[str]] = {
+        "job": [job.number for job, _ in each],
+        "state": [
+            coloured(job, counts.failed) + (" [dim]dry[/]" if job.config.dry_run else "") for job, counts in each
+        ],
+        "rows": [f"{rows_of(job, counts):,}" for job, counts in each],
+        "began": [f"{job.created_at.astimezone():%d %b %H:%M}" for job, _ in each],
+        "what became of them": [_outcomes(job, counts) for job, counts in each],
+        "into": [literal(job.importer) for job, _ in each],
+        "file": [literal(job.file_name) for job, _ in each],
+    }
+    for name in ("rows", "began", "into") if console.width < _WIDE else ():
+        del columns[name]
+    lines = list(zip(*columns.values(), strict=True))
+    wrapped = list(columns).index("what became of them")
+    console.print(table(list(columns), lines, whole=wrapped, wrapped=wrapped, width=console.width))
 
 
 def _outcomes(job: Job, counts: JobCounts) -> str:

@@ -17,13 +17,21 @@ def screen() -> Console:
     return console if console.is_terminal else Console(highlight=False, width=WIDTH)
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, whole: int, width: int) -> Table:
-    """A table of single lines; what the first `whole` columns leave of the width is divided among the others."""
+def table(
+    headers: Sequence[str], rows: Sequence[Sequence[str]], *, whole: int, width: int, wrapped: int | None = None
+) -> Table:
+    """A table of single lines; what the first `whole` columns leave of the width is divided among the others.
+
+    One column may go on in further lines instead of being cut.
+    """
     cells = [[Text.from_markup(cell) for cell in row] for row in rows]
     widths = [max([len(header), *(row[i].cell_len for row in cells)]) for i, header in enumerate(headers)]
     shares = _shares(widths[whole:], width - sum(widths[:whole]) - 3 * len(headers))
     shown = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False)
     for i, header in enumerate(headers):
+        if i == wrapped:
+            shown.add_column(header, width=shares[i - whole])
+            continue
         shown.add_column(header, no_wrap=True, overflow="ellipsis")
         for row in cells if i >= whole else ():
             row[i].truncate(shares[i - whole], overflow="ellipsis")
