@@ -11,7 +11,7 @@ from rowcall.store.sequences import catch_up
 
 from .importing import declared, run_import, sql
 
-BATCHES = pytest.mark.parametrize("batch_rows", [1, 2, 100])
+BATCHES = pytest.mark.parametrize("batch_rows", [1, 100])
 ID: dict[str, Any] = {"id": Integer(required=True)}
 
 

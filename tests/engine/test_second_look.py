@@ -70,3 +70,16 @@ def test_unique_values_move_from_row_to_row(
     result = run_import(database, importer, "id,code\n" + text, dry_run=dry_run, batch_rows=batch_rows, workers=workers)
     assert [outcome.split()[0] for outcome in result.told] == told
     assert result.values("id", "code") == ([(1, "a"), (2, "b")] if dry_run else rows)
+
+
+@pytest.mark.parametrize("batch_rows", [1, 100])
+@pytest.mark.parametrize("by", ["id", "name"])
+def test_row_may_refer_to_itself(database: Database, by: str, batch_rows: int) -> None:
+    with database.connect() as connection:
+        connection.execute(PEOPLE)
+    fields = {"id": Integer(required=True), "name_": Text(), "boss_id": Lookup("people", by=by)}
+    importer = declared("people", key="id", on_match=Update(), **fields)
+    values = {"id": "1,ann,1\n2,bob,1\n3,cy,9\n", "name": "1,ann,ann\n2,bob,ann\n3,cy,dan\n"}[by]
+    result = run_import(database, importer, "id,name,boss_id\n" + values, batch_rows=batch_rows)
+    assert result.told == ["created", "created", "failed NOT_FOUND"]
+    assert result.values("id", "boss_id") == [(1, 1), (2, 1)]

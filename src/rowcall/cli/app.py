@@ -4,7 +4,8 @@ import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, NoReturn
+from importlib.metadata import version
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -43,15 +44,30 @@ def commands(asked: str) -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
+    app.callback()(_top)
     for name, (place, summary) in COMMANDS.items():
         settings = {"ignore_unknown_options": name == "psql"}  # they are psql's own
         app.command(name, short_help=summary, context_settings=settings)(_load(place) if name == asked else _elsewhere)
     return app
 
 
+def _tell_version(asked: bool) -> None:
+    if asked:
+        sys.stdout.write(f"rowcall {version('rowcall')}\n")
+        raise typer.Exit
+
+
 def _load(place: str) -> Callable[..., None]:
     module, _, function = place.partition(":")
     return getattr(import_module(f"rowcall.cli.{module}"), function)
+
+
+def _top(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Which version it is.")
+    ] = (False),
+) -> None:
+    """Bulk data into and out of PostgreSQL, with every row accounted for."""
 
 
 def _elsewhere() -> None:

@@ -243,7 +243,7 @@ def _staged(connection: Connection[Any], work: Work, good: pl.DataFrame, route: 
             _write(connection, work, piece)
     else:
         _write(connection, work)
-    key_fields = fields_named(work, work.layout.keys[0]) if work.layout.keys else None
+    key_fields = [fields_named(work, key) for key in work.layout.keys]
     writing.add_outcomes(connection, work.layout, work.job.id, key_fields)
     if work.importer.once:
         staging.give_back_keys(connection, work.job.id, list(refused))

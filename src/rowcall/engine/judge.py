@@ -55,7 +55,7 @@ def judge_rows(
     )
     if broken.height:
         texts = texts.filter(~pl.col("number").is_in(broken["row_number"].implode()))
-    texts, unresolved = resolve(connection, dict(work.lookups), texts)
+    texts, unresolved = _refer_to_themselves(work, *resolve(connection, dict(work.lookups), texts))
     awaited = _awaited(connection, work, unresolved) if hopeful else None
     if awaited is not None:
         unresolved = unresolved.join(awaited, on=["number", "field"], how="anti", maintain_order="left")
@@ -76,6 +76,25 @@ def judge_rows(
         lost = lost.filter(pl.col("row_number").is_in(good["number"].implode()))
         good = good.filter(~pl.col("number").is_in(lost["row_number"].implode()))
     return Judged(good, pl.concat([broken, failed, lost]))
+
+
+def _refer_to_themselves(
+    work: Work, texts: pl.DataFrame, unresolved: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Look-ups that found nothing because the row itself is what they look for: they get the key that it brings."""
+    fields = {field.column: name for name, field in work.importer.fields.items() if name in texts.columns}
+    for name in work.own_lookups:
+        lookup = work.lookups[name]
+        key, sought = fields.get(lookup.to), [fields[column] for column in lookup.by if column in fields]
+        missed = unresolved.filter((pl.col("field") == name) & (pl.col("code") == Code.NOT_FOUND.value))
+        if key is None or not sought or not missed.height:
+            continue
+        same = pl.any_horizontal(pl.col(other).str.strip_chars() == pl.col("value?") for other in sought)
+        own = texts.join(missed.select("number", pl.col("value").alias("value?")), on="number").filter(same)
+        texts = texts.update(own.select("number", pl.col(key).str.strip_chars().alias(name)), on="number")
+        theirs = (pl.col("field") == name) & pl.col("number").is_in(own["number"].implode())
+        unresolved = unresolved.filter(~theirs)
+    return texts, unresolved
 
 
 def _awaited(connection: Connection[Any], work: Work, unresolved: pl.DataFrame) -> pl.DataFrame | None:

@@ -36,7 +36,7 @@ def map_columns(
         return []
     chosen = _overrides(importer, reading.columns, config.mapping)
     samples = _samples(reading)
-    for place, field_name in _matches(importer, reading.columns, chosen).items():
+    for place, field_name in _matches(importer, reading.columns, chosen, set(config.constants)).items():
         chosen[place] = field_name
     _require(importer, reading, chosen, config, needed)
     return [
@@ -115,10 +115,12 @@ def _refuse_rivals(columns: Sequence[Column], chosen: Mapping[int, str]) -> None
             )
 
 
-def _matches(importer: type[Importer], columns: Sequence[Column], chosen: Mapping[int, str]) -> dict[int, str]:
+def _matches(
+    importer: type[Importer], columns: Sequence[Column], chosen: Mapping[int, str], constant: Set[str]
+) -> dict[int, str]:
     """Fields by name, then by alias, for the columns and fields that are left."""
     free = {place: column for place, column in enumerate(columns) if place not in chosen}
-    taken = set(chosen.values())
+    taken = {*constant, *chosen.values()}
     matched: dict[int, str] = {}
     for field_name, declared in importer.fields.items():
         if field_name in taken:
@@ -272,10 +274,11 @@ def _date_order(connection: Connection[Any], job: Job, column: ColumnMapping) ->
         return "dmy" if counted.example else "ymd"  # 5/5/2024 is one day either way
     if counted.first != counted.second:
         return "dmy" if counted.first > counted.second else "mdy"
+    known = "as many values tell one as the other" if counted.first else "no value tells which"
     raise Final(
         Code.AMBIGUOUS_DATES,
         f"Column {column.header!r} has dates such as {counted.example!r} that can be read with the day "
-        "or the month first, and no value tells which.",
+        f"or the month first, and {known}.",
         hint="Say which with --date-order dmy or --date-order mdy.",
     )
 

@@ -112,8 +112,8 @@ class Target:
     """Unique indexes over expressions, with a condition, or in which nulls are equal."""
     exclusions: tuple[str, ...] = ()
     """The names of exclusion constraints."""
-    plain: bool = False
-    """Not partitioned: tables that inherit from it are others."""
+    kind: str = "r"
+    """`r` for a table, `p` for a partitioned one, `f` for a foreign one, `v` for a view, …: as the catalog has it."""
 
     @property
     def identifier(self) -> Identifier:
@@ -122,7 +122,13 @@ class Target:
     @property
     def own_rows(self) -> Composed:
         """The table, to be read from."""
-        return SQL("ONLY {}" if self.plain else "{}").format(self.identifier)
+        # tables that inherit from a plain one are others
+        return SQL("ONLY {}" if self.kind == "r" else "{}").format(self.identifier)
+
+    @property
+    def is_table(self) -> bool:
+        """Whether rows can be copied into it."""
+        return self.kind in ("r", "p", "f")
 
     @property
     def primary_key(self) -> tuple[str, ...]:
@@ -147,7 +153,7 @@ def describe(connection: Connection[Any], table: str) -> Target:
 
 def _described(connection: Connection[Any], oid: int) -> Target:
     of = {"oid": oid}
-    schema, name, plain = connection.execute(query("target_name"), of).fetchone() or ("", "", False)
+    schema, name, kind = connection.execute(query("target_name"), of).fetchone() or ("", "", "")
     columns = connection.cursor(row_factory=class_row(TargetColumn)).execute(query("target_columns"), of).fetchall()
     return Target(
         schema=schema,
@@ -158,7 +164,7 @@ def _described(connection: Connection[Any], oid: int) -> Target:
         checks=tuple(connection.cursor(row_factory=class_row(Check)).execute(query("target_checks"), of)),
         odd_unique=tuple(connection.cursor(row_factory=class_row(Sameness)).execute(query("target_odd_unique"), of)),
         exclusions=tuple(connection.cursor(row_factory=scalar_row).execute(query("target_exclusions"), of)),
-        plain=plain,
+        kind=kind,
     )
 
 

@@ -118,8 +118,11 @@ def left_as_they_were(layout: Layout, only: Composable) -> Composed:
     )
 
 
-def add_outcomes(connection: Connection[Any], layout: Layout, job_id: UUID, key_fields: str | None) -> None:
-    """An outcome for every staged row. What a skip or a refusal of a match says is added to it."""
+def add_outcomes(connection: Connection[Any], layout: Layout, job_id: UUID, key_fields: Sequence[str | None]) -> None:
+    """An outcome for every staged row. What a skip or a refusal of a match says is added to it.
+
+    `key_fields` names the fields of each key.
+    """
     said = {
         "skip": ("skipped", "A row with this key exists; it was left as it is."),
         "fail": ("failed", "A row with this key exists already."),
@@ -128,15 +131,17 @@ def add_outcomes(connection: Connection[Any], layout: Layout, job_id: UUID, key_
     issues: Composable = SQL("NULL::jsonb")
     if said and layout.keys:
         matched = Value(said[0])
-        key = layout.keys[0]
-        value = SQL(" || ', ' || ").join(SQL("s.{}::text").format(Identifier(name)) for name in layout.keys[-1])
-        if len(layout.keys) > 1:
-            first = SQL(" || ', ' || ").join(SQL("s.{}::text").format(Identifier(name)) for name in key)
-            value = SQL("coalesce({}, {})").format(first, value)
+        values = [
+            SQL(" || ', ' || ").join(SQL("s.{}::text").format(Identifier(name)) for name in key) for key in layout.keys
+        ]
+        field = SQL("CASE WHEN {} IS NULL THEN {} ELSE {} END").format(
+            values[0], Value(key_fields[-1]), Value(key_fields[0])
+        )
+        value = SQL("coalesce({}, {})").format(values[0], values[-1])
         issues = SQL(
             "CASE WHEN m.number IS NOT NULL THEN jsonb_build_array(jsonb_build_object("
             "'code', {code}, 'field', {field}, 'value', {value}, 'message', {message})) END"
-        ).format(code=Value(Code.ALREADY_EXISTS.value), field=Value(key_fields), value=value, message=Value(said[1]))
+        ).format(code=Value(Code.ALREADY_EXISTS.value), field=field, value=value, message=Value(said[1]))
     connection.execute(
         SQL(
             "INSERT INTO rowcall.outcome (job_id, row_number, status, target_key, issues, before) "

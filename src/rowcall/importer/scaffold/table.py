@@ -205,7 +205,7 @@ def _field_notes(known: _Known) -> Iterator[str]:
     if known.kind == "Text" and known.column.base not in _KINDS:
         yield f"{known.column.type}: taken as text, which PostgreSQL reads."
     if known.column.always:
-        yield "GENERATED ALWAYS AS IDENTITY: rows with a value keep it, and the sequence doesn't follow."
+        yield "GENERATED ALWAYS AS IDENTITY: rows with a value keep it."
     if known.said:
         yield f"By the constraint {', '.join(dict.fromkeys(known.said.values()))}."
     for demand in known.said:

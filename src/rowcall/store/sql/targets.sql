@@ -1,6 +1,6 @@
 -- target_name --
--- Schema and name of a table, and whether its rows are all in itself.
-SELECT n.nspname, c.relname, c.relkind = 'r' FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %(oid)s
+-- Schema and name of a table, and what it is.
+SELECT n.nspname, c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %(oid)s
 
 -- target_tables --
 -- The tables a person may mean.
