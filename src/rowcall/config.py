@@ -31,6 +31,10 @@ class Settings:
     patience: float = 60
     """Seconds to keep trying when the database is away."""
     limits: Limits = field(default_factory=Limits)
+    max_upload: int = 10 * GIB
+    """Bytes of the largest file that is taken over HTTP."""
+    jobs_at_once: int = 2
+    """Jobs that one worker process works on."""
 
 
 def settings_from(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -43,6 +47,8 @@ def settings_from(environment: Mapping[str, str] = os.environ) -> Settings:
         batch_rows_max=_count(environment, "ROWCALL_BATCH_ROWS_MAX", 20_000),
         patience=_seconds(environment, "ROWCALL_DATABASE_PATIENCE", 60),
         limits=limits_from(environment),
+        max_upload=_number("ROWCALL_MAX_UPLOAD", environment.get("ROWCALL_MAX_UPLOAD") or "10GB"),
+        jobs_at_once=_count(environment, "ROWCALL_JOBS_AT_ONCE", 2),
     )
     if settings.batch_rows_min > settings.batch_rows_max:
         raise Final(

@@ -10,7 +10,9 @@ from rowcall.store.db import Database
 
 from ..database import Server
 
-_OWN_TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'rowcall' AND tablename <> 'migration'"
+_OWN_TABLES = (
+    "SELECT tablename FROM pg_tables WHERE schemaname = 'rowcall' AND tablename NOT IN ('migration', 'organisation')"
+)
 _OTHER_SCHEMAS = "SELECT nspname FROM pg_namespace WHERE nspname !~ '^(pg_|information_schema$|rowcall$)'"
 
 

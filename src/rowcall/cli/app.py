@@ -26,6 +26,8 @@ COMMANDS = {
     "importers": ("importers:importers", "The importers there are, and their fields."),
     "scaffold": ("scaffold:scaffold", "An importer for a table that exists."),
     "migrate": ("migrate:migrate", "Bring the tables of Rowcall and of its packs up to date."),
+    "serve": ("serve:serve", "The HTTP service, with workers beside it."),
+    "worker": ("worker:worker", "A process that works on jobs which came over HTTP."),
     "psql": ("psql:psql", "PostgreSQL's own client on the database."),
     "doctor": ("doctor:doctor", "Check the surroundings, or verify a job."),
 }

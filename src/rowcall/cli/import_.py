@@ -16,12 +16,13 @@ import typer
 from rich.console import Console
 from rich.markup import escape as literal
 
-from rowcall.cli.jobs import coloured, counts_document, file_document, rows_of
+from rowcall.cli.jobs import coloured
 from rowcall.cli.options import AsJson, one_of, takes_read_options
 from rowcall.cli.progress import job_progress
-from rowcall.cli.rows import issues_table, row_document
+from rowcall.cli.rows import issues_table
 from rowcall.cli.screen import document, screen
 from rowcall.config import Settings, settings_from
+from rowcall.engine.documents import counts_document, file_document, row_document, rows_of
 from rowcall.engine.failures import failure_document, failure_of
 from rowcall.engine.finish import start_processing
 from rowcall.engine.receipt import mode_of

@@ -1,8 +1,7 @@
 """`rowcall importers`: which there are, and what each takes."""
 
 import sys
-from dataclasses import fields
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -10,10 +9,9 @@ from rich.markup import escape as literal
 
 from rowcall.cli.options import AsJson
 from rowcall.cli.screen import document, screen, table
+from rowcall.engine.documents import demands_of, importer_document, importer_summary, type_of
 from rowcall.importer import Field, Importer
 from rowcall.importer.registry import Registry, load_registry
-
-_SHARED = frozenset(part.name for part in fields(Field))
 
 
 def importers(
@@ -29,58 +27,13 @@ def importers(
         else:
             _show_one(screen(), importer)
     elif as_json:
-        sys.stdout.write(document([_summary(*each) for each in _listed(registry)]) + "\n")
+        sys.stdout.write(document([importer_summary(*each) for each in _listed(registry)]) + "\n")
     else:
         _show_all(screen(), registry)
 
 
 def _listed(registry: Registry) -> list[tuple[str, type[Importer]]]:
     return list(registry.by_name().items())
-
-
-def _summary(name: str, importer: type[Importer]) -> dict[str, Any]:
-    return {"name": name, "description": importer.description, "target": importer.target}
-
-
-def importer_document(importer: type[Importer]) -> dict[str, Any]:
-    """An importer for a program."""
-    return {
-        **_summary(importer.name, importer),
-        "keys": importer.keys,
-        "onMatch": type(importer.on_match).__name__.lower(),
-        "preview": importer.flow.preview,
-        "atomic": importer.atomic,
-        "once": importer.once,
-        "timezone": importer.timezone,
-        "fields": [_field_document(field) for field in importer.fields.values()],
-        "rules": [
-            {"name": rule.name, "field": rule.field, "code": rule.code, "message": rule.message}
-            for rule in importer.rules
-        ],
-    }
-
-
-def _field_document(field: Field) -> dict[str, Any]:
-    return {
-        "name": field.name,
-        "type": _type(field),
-        "column": field.column,
-        "required": field.required,
-        "default": field.default_text(),
-        "aliases": list(field.aliases),
-        "help": field.help,
-        "demands": {name: str(value) for name, value in _demands(field).items()},
-    }
-
-
-def _type(field: Field) -> str:
-    return type(field).__name__.lower()
-
-
-def _demands(field: Field) -> dict[str, object]:
-    """What a kind of field can be told in addition, where it was told."""
-    own = [(part, getattr(field, part.name)) for part in fields(field) if part.name not in _SHARED]
-    return {part.name: value for part, value in own if value != part.default and value not in (None, (), {})}
 
 
 # ------------------------------------------------------------------------------------------------------- for a person
@@ -116,10 +69,10 @@ def _show_one(console: Console, importer: type[Importer]) -> None:
 
 
 def _field_line(field: Field) -> tuple[str, ...]:
-    demands = " ".join(f"{name}={value}" for name, value in _demands(field).items())
+    demands = " ".join(f"{name}={value}" for name, value in demands_of(field).items())
     return (
         literal(field.name) + (" [yellow]required[/]" if field.required else ""),
-        _type(field),
+        type_of(field),
         literal(field.default_text() or ""),
         literal(", ".join(field.aliases)),
         literal(f"{field.help} {demands}".strip()),

@@ -1,7 +1,7 @@
 """`rowcall jobs`: the latest jobs and how far they are."""
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -10,6 +10,7 @@ from rich.markup import escape as literal
 from rowcall.cli.options import AsJson, one_of
 from rowcall.cli.screen import document, screen, table
 from rowcall.config import settings_from
+from rowcall.engine.documents import job_document, rows_of
 from rowcall.model import State
 from rowcall.store.db import open_database
 from rowcall.store.jobs import Job, JobCounts, list_jobs
@@ -34,49 +35,6 @@ def jobs(
         sys.stdout.write(document([job_document(job, counts) for job, counts in each]) + "\n")
     else:
         _show(screen(), each)
-
-
-def job_document(job: Job, counts: JobCounts) -> dict[str, Any]:
-    """A job for a program."""
-    return {
-        "id": job.id,
-        "number": job.number,
-        "state": job.state,
-        "importer": job.importer,
-        "dryRun": job.config.dry_run,
-        "file": file_document(job),
-        "counts": counts_document(job, counts),
-        "account": job.account,
-        "createdAt": job.created_at,
-        "startedAt": job.processing_started_at,
-        "endedAt": job.completed_at,
-        "error": job.last_error,
-    }
-
-
-def file_document(job: Job) -> dict[str, Any]:
-    """A job's file for a program."""
-    return {"name": job.file_name, "sha256": job.file_sha256, "size": job.file_size}
-
-
-def counts_document(job: Job, counts: JobCounts) -> dict[str, int]:
-    """What became of the rows, and the lines beside them; `rows` are those read so far while there may be more."""
-    return {
-        "rows": rows_of(job, counts),
-        "created": counts.created,
-        "updated": counts.updated,
-        "unchanged": counts.unchanged,
-        "skipped": counts.skipped,
-        "failed": counts.failed,
-        "blank": job.blank_lines,
-        "header": job.header_lines,
-        "other": job.other_lines,
-    }
-
-
-def rows_of(job: Job, counts: JobCounts) -> int:
-    """The rows of the file, as far as they are known."""
-    return counts.ingested if job.row_count is None else job.row_count
 
 
 def coloured(job: Job, failed: int) -> str:

@@ -4,17 +4,18 @@ import sys
 from datetime import datetime
 from io import StringIO
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape as literal
 from rich.table import Table
 
-from rowcall.cli.jobs import coloured, file_document
+from rowcall.cli.jobs import coloured
 from rowcall.cli.options import AsJson
 from rowcall.cli.screen import WIDTH, document, screen, table, visible
 from rowcall.config import settings_from
+from rowcall.engine.documents import receipt_document
 from rowcall.engine.receipt import Receipt, receipt_of
 from rowcall.importer.registry import load_registry
 from rowcall.model import State
@@ -50,54 +51,6 @@ def _write(text: str, out: Path | None) -> None:
         sys.stdout.write(text)
     else:
         out.write_text(text, encoding="utf-8")
-
-
-def receipt_document(made: Receipt) -> dict[str, Any]:
-    """A receipt for a program."""
-    job, balance = made.job, made.balance
-    return {
-        "id": job.id,
-        "number": job.number,
-        "state": job.state,
-        "importer": job.importer,
-        "target": made.target,
-        "mode": made.mode,
-        "dryRun": job.config.dry_run,
-        "file": file_document(job),
-        "account": job.account,
-        "createdAt": job.created_at,
-        "startedAt": job.processing_started_at,
-        "endedAt": job.completed_at,
-        "durationMs": made.milliseconds,
-        "rowsPerSecond": made.rows_per_second,
-        "columns": [_column_document(column) for column in made.columns],
-        "constants": job.config.constants,
-        "counts": {
-            "rows": balance.rows,
-            **{part: getattr(balance, part) for part in _PARTS},
-            "blank": job.blank_lines,
-            "header": job.header_lines,
-            "other": job.other_lines,
-        },
-        "balanced": balance.holds,
-        "issues": [
-            {"code": i.code, "field": i.field, "status": i.status, "count": i.count, "firstRow": i.first_row}
-            for i in made.issues
-        ],
-        "error": job.last_error,
-    }
-
-
-def _column_document(column: ColumnMapping) -> dict[str, Any]:
-    return {
-        "position": column.position,
-        "header": column.header,
-        "field": column.target_field,
-        "status": column.status,
-        "reason": column.reason,
-        "dateOrder": column.date_order,
-        "decimal": column.decimal_mark,
-    }
 
 
 # ------------------------------------------------------------------------------------------------------- for a person

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
@@ -13,6 +13,7 @@ from rich.table import Table
 from rowcall.cli.options import one_of
 from rowcall.cli.screen import screen, short, table, visible
 from rowcall.config import settings_from
+from rowcall.engine.documents import row_document, values_of
 from rowcall.model import Status
 from rowcall.store.db import open_database
 from rowcall.store.jobs import get_job
@@ -58,24 +59,6 @@ def rows(
                 sys.stdout.buffer.write(msgspec.json.encode(row_document(result, headers)) + b"\n")
         else:
             _show(screen(), list(results), headers, limit or _SHOWN)
-
-
-def row_document(result: RowResult, headers: Sequence[str]) -> dict[str, Any]:
-    """A row for a program."""
-    return {
-        "row": result.row,
-        "line": result.line,
-        "status": result.status,
-        "issues": result.issues or [],
-        "values": values_of(result, headers),
-        "targetKey": result.target_key,
-    }
-
-
-def values_of(result: RowResult, headers: Sequence[str]) -> dict[str, str | None]:
-    """The cells under their headers. A record with too many fields has cells without one."""
-    beyond = (f"column {place + 1}" for place in range(len(headers), len(result.cells)))
-    return dict(zip([*headers, *beyond], result.cells, strict=False))
 
 
 def _show(console: Console, results: Sequence[RowResult], headers: Sequence[str], most: int) -> None:

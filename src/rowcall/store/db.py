@@ -11,6 +11,7 @@ import psycopg
 from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
+from psycopg_pool import ConnectionPool
 
 from rowcall.config import Settings
 from rowcall.errors import Final, Retryable, RowcallError
@@ -84,7 +85,7 @@ class Database:
             raise _no_connection(parameters, error) from error
         try:
             _require_version(connection)
-            connection.execute(_SESSION, [f"{int(idle_timeout * 1000)}ms"])
+            _set_up(connection, idle_timeout)
             if role in _BATCHES and connection.info.server_version >= _HAS_TRANSACTION_TIMEOUT:
                 connection.execute(_NO_ENDLESS_BATCH)
             if role == "ingest":
@@ -96,6 +97,24 @@ class Database:
             connection.close()
             raise
         return connection
+
+    def pool(self, role: str, size: int) -> ConnectionPool[Connection[TupleRow]]:
+        """Sessions to be lent out, in autocommit; not open yet."""
+        parameters = {
+            **_CLIENT,
+            **_parameters(self.url),
+            "application_name": f"rowcall {role}",
+            "client_encoding": "UTF8",
+        }
+        return ConnectionPool(
+            make_conninfo(**parameters),
+            kwargs={"autocommit": True},
+            min_size=1,
+            max_size=size,
+            open=False,
+            configure=_set_up,
+            check=ConnectionPool.check_connection,
+        )
 
     def reconnect(self, role: str = "command", *, idle_timeout: float = 5) -> Connection[TupleRow]:
         """Like `connect`, but keeps trying for as long as patience lasts while the database is away."""
@@ -109,6 +128,10 @@ class Database:
                     raise
             time.sleep(pause)
             pause = min(2 * pause, 1.0)
+
+
+def _set_up(connection: Connection[Any], idle_timeout: float = 5) -> None:
+    connection.execute(_SESSION, [f"{int(idle_timeout * 1000)}ms"])
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import tempfile
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -21,32 +22,56 @@ class StoredFile:
     location: Path
 
 
-def keep(folder: Path, stream: BinaryIO) -> StoredFile:
-    """Store a stream: hashed on the way, durable when this returns."""
-    folder.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=folder, prefix="incoming-")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as out:
-            sha256, size = _copied(stream, out)
-            out.flush()
-            os.fsync(out.fileno())
-        location = folder / sha256[:2] / sha256
+class Incoming:
+    """A file on its way in: hashed as it comes, durable once it is kept, gone if it isn't."""
+
+    def __init__(self, folder: Path, *, most: int | None = None) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=folder, prefix="incoming-")
+        self._folder, self._temporary = folder, Path(name)
+        self._out = os.fdopen(handle, "wb")
+        self._digest, self._size, self._most = hashlib.sha256(), 0, most
+
+    def write(self, piece: bytes) -> None:
+        """Add bytes. More than the limit are refused."""
+        self._size += len(piece)
+        if self._most is not None and self._size > self._most:
+            raise too_large(self._most)
+        self._digest.update(piece)
+        self._out.write(piece)
+
+    def keep(self) -> StoredFile:
+        """Store what has come."""
+        self._out.flush()
+        os.fsync(self._out.fileno())
+        sha256 = self._digest.hexdigest()
+        location = self._folder / sha256[:2] / sha256
         location.parent.mkdir(exist_ok=True)
-        temporary.replace(location)
+        self._temporary.replace(location)
         _sync_folder(location.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return StoredFile(sha256, size, location)
+        return StoredFile(sha256, self._size, location)
+
+    def close(self) -> None:
+        """Let go of it; if it was not kept, nothing stays."""
+        self._out.close()
+        self._temporary.unlink(missing_ok=True)
 
 
-def _copied(stream: BinaryIO, out: BinaryIO) -> tuple[str, int]:
-    digest, size = hashlib.sha256(), 0
-    while piece := stream.read(MIB):
-        digest.update(piece)
-        out.write(piece)
-        size += len(piece)
-    return digest.hexdigest(), size
+def too_large(most: int) -> Final:
+    """The refusal of a file that is larger than this."""
+    return Final(
+        Code.FILE_TOO_LARGE,
+        f"The file is larger than the {most:,} bytes that are taken.",
+        hint="Divide it, compress it, or raise ROWCALL_MAX_UPLOAD.",
+    )
+
+
+def keep(folder: Path, stream: BinaryIO) -> StoredFile:
+    """Store a stream."""
+    with closing(Incoming(folder)) as incoming:
+        while piece := stream.read(MIB):
+            incoming.write(piece)
+        return incoming.keep()
 
 
 def _sync_folder(folder: Path) -> None:

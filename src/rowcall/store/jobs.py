@@ -91,7 +91,13 @@ def new_id() -> UUID:
 
 
 def create_job(
-    connection: Connection[Any], importer: str, file: StoredFile, *, file_name: str, config: JobConfig
+    connection: Connection[Any],
+    importer: str,
+    file: StoredFile,
+    *,
+    file_name: str,
+    config: JobConfig,
+    account: str | None = None,
 ) -> Job:
     """A new job in state UPLOADED. Its file is durable already."""
     job_id = new_id()
@@ -101,7 +107,7 @@ def create_job(
         )
         number = connection.cursor(row_factory=scalar_row).execute(query("next_job_sequence")).fetchone()
         given = {"id": job_id, "number": number, "importer": importer, "config": _json(config)}
-        about = {"sha256": file.sha256, "file_name": file_name, "account": _account()}
+        about = {"sha256": file.sha256, "file_name": file_name, "account": account or _account()}
         connection.execute(query("add_job"), given | about)
     return get_job(connection, str(job_id))
 
@@ -118,8 +124,12 @@ def list_jobs(
     connection: Connection[Any], *, state: str | None = None, importer: str | None = None, most: int = 50
 ) -> list[Job]:
     """The latest jobs, the newest first."""
-    given = {"state": state, "importer": importer, "most": most}
-    return [_job(row) for row in connection.cursor(row_factory=dict_row).execute(query("list_jobs"), given)]
+    return select_jobs(connection, "list_jobs", {"state": state, "importer": importer, "most": most})
+
+
+def select_jobs(connection: Connection[Any], name: str, given: dict[str, Any]) -> list[Job]:
+    """The jobs that a query of this name finds."""
+    return [_job(row) for row in connection.cursor(row_factory=dict_row).execute(query(name), given)]
 
 
 def _job(row: dict[str, Any]) -> Job:

@@ -27,7 +27,8 @@ def migrate(connection: Connection[Any], folder: Path = MIGRATIONS, *, table: st
     """
     if not pending(connection, folder, table=table):
         return []
-    return list(iter(lambda: _apply_next(connection, folder, table), None))
+    ordered = _in_order(folder)
+    return list(iter(lambda: _apply_next(connection, ordered, table), None))
 
 
 def pending(connection: Connection[Any], folder: Path = MIGRATIONS, *, table: str = "migration") -> list[str]:
@@ -44,17 +45,18 @@ def _done(connection: Connection[Any], table: str) -> set[str]:
             return set()
 
 
-def _apply_next(connection: Connection[Any], folder: Path, table: str) -> str | None:
+def _apply_next(connection: Connection[Any], ordered: list[tuple[str, Path]], table: str) -> str | None:
     """Apply the first migration that is missing; its id."""
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
         _make_table(connection, table)
         done = _done(connection, table)
-        id_, path = next(((id_, path) for id_, path in _in_order(folder) if id_ not in done), (None, folder))
-        if id_ is not None:
-            _run(connection, id_, path)
-            connection.execute(SQL("INSERT INTO {} VALUES (%s)").format(_name(table)), [id_])
-        return id_
+        for id_, path in ordered:
+            if id_ not in done:
+                _run(connection, id_, path)
+                connection.execute(SQL("INSERT INTO {} VALUES (%s)").format(_name(table)), [id_])
+                return id_
+        return None
 
 
 def _make_table(connection: Connection[Any], table: str) -> None:

@@ -36,6 +36,8 @@ class Wanted:
     status: str | None = None
     code: str | None = None
     field: str | None = None
+    after: int = 0
+    """Only rows behind this one."""
     most: int | None = None
 
 
@@ -54,7 +56,7 @@ def results_of(connection: Connection[Any], job_id: UUID, wanted: Wanted) -> Ite
     """The rows in their order, fetched page by page: a reader may take its time, and memory doesn't grow."""
     name = "results_failed" if wanted.status == Status.FAILED else "results"
     given = {"id": job_id, "status": wanted.status, "code": wanted.code, "field": wanted.field}
-    after, left = 0, wanted.most
+    after, left = wanted.after, wanted.most
     while left is None or left > 0:
         size = _PAGE if left is None else min(left, _PAGE)
         cursor = connection.cursor(row_factory=class_row(RowResult))

@@ -14,6 +14,13 @@ CREATE TABLE rowcall.file (
     created_at  timestamptz NOT NULL DEFAULT now()
 );
 
+-- Who jobs belong to. Without accounts, everything is the first one's.
+CREATE TABLE rowcall.organisation (
+    id          uuid PRIMARY KEY,
+    name        text NOT NULL UNIQUE,
+    created_at  timestamptz NOT NULL DEFAULT now()
+);
+
 -- The last number that a job of the day was given.
 CREATE TABLE rowcall.job_sequence (
     day   date PRIMARY KEY,
@@ -39,8 +46,16 @@ CREATE TABLE rowcall.job (
     created_at             timestamptz NOT NULL DEFAULT now(),
     processing_started_at  timestamptz,
     completed_at           timestamptz,
-    last_error             jsonb
+    last_error             jsonb,
+    organisation_id        uuid NOT NULL DEFAULT '00000000-0000-7000-8000-000000000000' REFERENCES rowcall.organisation,
+    request_id             text,
+    client_address         text,
+    idempotency_key        text,
+    fingerprint            text,
+    background             boolean NOT NULL DEFAULT false
 );
+CREATE UNIQUE INDEX job_idempotency_key ON rowcall.job (organisation_id, idempotency_key);
+CREATE INDEX job_organisation ON rowcall.job (organisation_id, created_at DESC, id DESC);
 CREATE INDEX job_created_at ON rowcall.job (created_at DESC, id);
 CREATE INDEX job_unfinished ON rowcall.job (file_sha256, importer)
     WHERE state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING');

@@ -70,3 +70,38 @@ SELECT coalesce(sum(created), 0)::bigint AS created, coalesce(sum(updated), 0)::
        coalesce(sum(failed), 0)::bigint AS failed,
        coalesce(max(last_row), 0)::bigint AS ingested
 FROM rowcall.batch WHERE job_id = %(id)s
+
+-- set_origin --
+-- Keep which request made a job. A key that was used before breaks the unique index.
+UPDATE rowcall.job SET request_id = %(request_id)s, client_address = %(client_address)s,
+    idempotency_key = %(idempotency_key)s, fingerprint = %(fingerprint)s, background = true
+WHERE id = %(id)s
+
+-- job_by_key --
+-- The job that a request with this key made, and what was asked for.
+SELECT id, fingerprint FROM rowcall.job WHERE idempotency_key = %(key)s
+
+-- page_of_jobs --
+-- Jobs behind one, the newest first.
+SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
+       j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
+       j.created_at, j.processing_started_at, j.completed_at, j.last_error
+FROM rowcall.job j JOIN rowcall.file f ON f.sha256 = j.file_sha256
+WHERE (%(state)s::text IS NULL OR j.state = %(state)s) AND (%(importer)s::text IS NULL OR j.importer = %(importer)s)
+  AND (%(last)s::uuid IS NULL OR (j.created_at, j.id) < (%(at)s::timestamptz, %(last)s::uuid))
+ORDER BY j.created_at DESC, j.id DESC LIMIT %(most)s
+
+-- count_jobs --
+-- How many jobs a list would have in all.
+SELECT count(*) FROM rowcall.job j
+WHERE (%(state)s::text IS NULL OR j.state = %(state)s) AND (%(importer)s::text IS NULL OR j.importer = %(importer)s)
+
+-- unattended_jobs --
+-- Jobs for workers that nobody works on and nobody was told of.
+SELECT j.id FROM rowcall.job j
+WHERE j.background AND j.state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING')
+  AND NOT EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.objsubid = 1
+      AND ((l.classid::bigint << 32) | l.objid::bigint) = hashtextextended('rowcall job ' || j.id::text, 0))
+  AND NOT EXISTS (SELECT FROM rowcall_queue.procrastinate_jobs q
+                  WHERE q.status = 'todo' AND q.args ->> 'job_id' = j.id::text)
+ORDER BY j.created_at

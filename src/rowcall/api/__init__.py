@@ -1,0 +1,1 @@
+"""Rowcall over HTTP."""

@@ -1,0 +1,55 @@
+"""The HTTP application."""
+
+import re
+import secrets
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rowcall.api import imports, problems
+from rowcall.api.service import Service
+
+_REQUEST_ID = re.compile(r"[\w.:-]{1,128}")
+
+
+def create_app(service: Service) -> FastAPI:
+    """The application of a service whose database is open."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
+        service.pool.open()
+        try:
+            yield
+        finally:
+            service.pool.close()
+
+    app = FastAPI(title="Rowcall", version="1", lifespan=lifespan, docs_url=None, redoc_url=None)
+    app.state.service = service
+    app.add_middleware(_RequestIds)
+    app.include_router(imports.router)
+    problems.install(app)
+    return app
+
+
+class _RequestIds:
+    """Names each request, as its sender did if that is a decent name."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
+        name = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+        scope.setdefault("state", {})["request_id"] = name
+
+        async def named(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], (b"x-request-id", name.encode())]
+            await send(message)
+
+        await self._app(scope, receive, named)

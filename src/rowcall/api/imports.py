@@ -1,0 +1,136 @@
+"""Imports: a file comes in and is a job; what became of it can be read."""
+
+import asyncio
+import hashlib
+from typing import Annotated, Any
+from uuid import UUID
+
+import msgspec
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+
+from rowcall.api.models import ImportConfig, ItemPage, JobAnswer, JobPage, Problem, ReceiptAnswer
+from rowcall.api.service import Service, service
+from rowcall.api.uploads import Upload, received
+from rowcall.engine.documents import job_document, receipt_document, row_document
+from rowcall.engine.receipt import receipt_of
+from rowcall.errors import Final
+from rowcall.model import Code, State, Status
+from rowcall.store import jobs, requests, results
+from rowcall.store.jobs import Job
+from rowcall.store.mappings import columns_of
+from rowcall.store.requests import Origin
+from rowcall.worker.queue import nudge
+
+router = APIRouter(prefix="/v1/imports", tags=["imports"])
+_LONGEST_KEY = 255
+_Service = Annotated[Service, Depends(service)]
+_REFUSALS: dict[int | str, dict[str, Any]] = {status: {"model": Problem} for status in (400, 404, 409, 413, 422, 503)}
+
+
+@router.post("", status_code=202, responses={200: {"model": JobAnswer}, **_REFUSALS})
+async def create_import(
+    request: Request,
+    response: Response,
+    at: _Service,
+    importer: Annotated[str | None, Query(description="Where the body is the file itself.")] = None,
+    idempotency_key: Annotated[str | None, Header()] = None,
+) -> JobAnswer:
+    """Bring a file: as `file` of a form, with `importer` and `config` (JSON) beside it, or as the body itself.
+
+    It is durable when this answers. The same `Idempotency-Key` with the same content gives the same job.
+    """
+    key = _bare(idempotency_key)
+    async with received(request, at.settings.data_dir / "files", most=at.settings.max_upload) as upload:
+        name = upload.fields.get("importer") or importer
+        if not name:
+            raise Final(Code.BAD_REQUEST, "It isn't said which importer the file is for.", hint="Give `importer`.")
+        job, is_new = await asyncio.to_thread(_begun, at, upload, name, key, request)
+    response.headers["Location"] = f"/v1/imports/{job.id}"
+    if not is_new:
+        response.status_code = 200
+        response.headers["Idempotent-Replayed"] = "true"
+    return JobAnswer.model_validate(job_document(job, jobs.JobCounts()))
+
+
+def _begun(at: Service, upload: Upload, name: str, key: str | None, request: Request) -> tuple[Job, bool]:
+    importer = at.registry.importer(name)
+    known_as = at.registry.name_of(importer)
+    config = ImportConfig.from_text(upload.fields.get("config", "{}")).job_config(importer)
+    content = [known_as, upload.file.sha256, upload.name, msgspec.to_builtins(config)]
+    origin = Origin(
+        account="local",
+        request_id=request.state.request_id,
+        client_address=request.client.host if request.client else None,
+        idempotency_key=key,
+        fingerprint=hashlib.sha256(msgspec.json.encode(content)).hexdigest(),
+    )
+    with at.pool.connection() as connection, connection.transaction():
+        job, is_new = requests.create_or_find(connection, known_as, upload.file, upload.name, config, origin)
+        if is_new:
+            nudge(connection, job.id)
+    return job, is_new
+
+
+def _bare(key: str | None) -> str | None:
+    """An idempotency key without its quotes."""
+    if key is None:
+        return None
+    bare = key[1:-1] if len(key) > 1 and key[0] == key[-1] == '"' else key
+    if not 0 < len(bare) <= _LONGEST_KEY or not bare.isprintable():
+        raise Final(Code.BAD_REQUEST, f"An Idempotency-Key has 1 to {_LONGEST_KEY} visible characters.")
+    return bare
+
+
+@router.get("", responses=_REFUSALS)
+def list_imports(
+    at: _Service,
+    response: Response,
+    state: State | None = None,
+    importer: str | None = None,
+    after: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
+    page_size: Annotated[int, Query(alias="pageSize", ge=1, le=1000)] = 50,
+) -> JobPage:
+    """The jobs, the newest first."""
+    with at.pool.connection() as connection:
+        page = requests.page_of_jobs(connection, state=state, importer=importer, after=after, size=page_size)
+        counted = results.counts_of_jobs(connection, page.jobs)
+    response.headers["X-Total-Count"] = str(page.total)
+    items = [JobAnswer.model_validate(job_document(job, counted[job.id])) for job in page.jobs]
+    return JobPage(items=items, next=page.next)
+
+
+@router.get("/{job_id}", responses=_REFUSALS)
+def read_import(job_id: UUID, at: _Service) -> JobAnswer:
+    """A job and how far it is."""
+    with at.pool.connection() as connection:
+        job = jobs.get_job(connection, str(job_id))
+        return JobAnswer.model_validate(job_document(job, jobs.counts_of(connection, job)))
+
+
+@router.get("/{job_id}/items", responses=_REFUSALS)
+def read_items(
+    job_id: UUID,
+    at: _Service,
+    status: Status | None = None,
+    code: str | None = None,
+    field: str | None = None,
+    after: Annotated[int, Query(ge=0, description="The `next` of the page before.")] = 0,
+    page_size: Annotated[int, Query(alias="pageSize", ge=1, le=1000)] = 100,
+) -> ItemPage:
+    """The rows of a job with what became of each."""
+    with at.pool.connection() as connection:
+        job = jobs.get_job(connection, str(job_id))
+        headers = [column.header for column in columns_of(connection, job.id)]
+        wanted = results.Wanted(status=status, code=code, field=field, after=after, most=page_size)
+        rows = list(results.results_of(connection, job.id, wanted))
+    more = rows[-1].row if len(rows) == page_size else None
+    return ItemPage.model_validate({"items": [row_document(row, headers) for row in rows], "next": more})
+
+
+@router.get("/{job_id}/receipt", responses=_REFUSALS)
+def read_receipt(job_id: UUID, at: _Service) -> ReceiptAnswer:
+    """A job on one page: file, mapping, balance, who and when."""
+    with at.pool.connection() as connection:
+        job = jobs.get_job(connection, str(job_id))
+        made = receipt_of(connection, job, at.registry.by_name().get(job.importer))
+        return ReceiptAnswer.model_validate(receipt_document(made))

@@ -1,0 +1,201 @@
+"""What goes over the wire, as the OpenAPI document tells it."""
+
+from datetime import datetime
+from typing import Any, Literal, Self
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.alias_generators import to_camel
+
+from rowcall.errors import Final
+from rowcall.formats import ReadOptions
+from rowcall.importer import Importer
+from rowcall.model import Code, Mode, State
+from rowcall.store.jobs import JobConfig
+
+
+class Wire(BaseModel):
+    """Names in camelCase; nothing beside what is declared."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
+
+
+class ImportConfig(Wire):
+    """How a file is read and what is done with its rows. What isn't said is found out, or as the importer says."""
+
+    mode: Mode | None = None
+    mapping: dict[str, str] = {}
+    """Header to field."""
+    constants: dict[str, str] = {}
+    """Field to a value for every row."""
+    dry_run: bool = False
+    encoding: str | None = None
+    delimiter: str | None = None
+    sheet: str | int | None = None
+    header: int | None = None
+    date_order: Literal["dmy", "mdy", "ymd"] | None = None
+    decimal: Literal[".", ","] | None = None
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """The configuration in a form's field."""
+        try:
+            return cls.model_validate_json(text or "{}")
+        except ValidationError as error:
+            wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+            raise Final(Code.BAD_REQUEST, f"`config` doesn't fit: {wrong}.") from error
+
+    def job_config(self, importer: type[Importer]) -> JobConfig:
+        """The same for the engine."""
+        if unknown := [name for name in self.constants if name not in importer.fields]:
+            listed = ", ".join(importer.fields)
+            told = f"Importer {importer.name} has no field {unknown[0]!r} to set."
+            raise Final(Code.BAD_MAPPING, told, hint=f"It has {listed}.")
+        read = self.model_dump(include={"encoding", "delimiter", "sheet", "header", "date_order", "decimal"})
+        return JobConfig(
+            mode=self.mode,
+            mapping=self.mapping,
+            constants=self.constants,
+            dry_run=self.dry_run,
+            read=ReadOptions(**{name: value for name, value in read.items() if value is not None}),
+        )
+
+
+class FileAnswer(Wire):
+    """A job's file."""
+
+    name: str
+    sha256: str
+    size: int
+
+
+class Counts(Wire):
+    """What became of the rows: `rows` = created + updated + unchanged + skipped + failed once the job has ended."""
+
+    rows: int
+    created: int
+    updated: int
+    unchanged: int
+    skipped: int
+    failed: int
+    blank: int
+    header: int
+    other: int
+
+
+class Told(Wire):
+    """Why work on a job stopped."""
+
+    code: str
+    message: str
+    hint: str = ""
+
+
+class JobAnswer(Wire):
+    """A job and how far it is."""
+
+    id: UUID
+    number: str
+    state: State
+    importer: str
+    dry_run: bool
+    file: FileAnswer
+    counts: Counts
+    account: str
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    error: Told | None
+
+
+class JobPage(Wire):
+    """Some jobs; `next` leads to more."""
+
+    items: list[JobAnswer]
+    next: str | None
+
+
+class IssueAnswer(Wire):
+    """What is wrong with a row."""
+
+    code: str
+    message: str
+    field: str | None = None
+    value: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class Item(Wire):
+    """A row as it came in, and what became of it."""
+
+    row: int
+    line: int
+    status: str
+    issues: list[IssueAnswer]
+    values: dict[str, str | None]
+    target_key: list[str] | None
+
+
+class ItemPage(Wire):
+    """Some rows; `next` leads to more."""
+
+    items: list[Item]
+    next: int | None
+
+
+class ColumnAnswer(Wire):
+    """A column of the file and the field that it goes to."""
+
+    position: int
+    header: str
+    field: str | None
+    status: str
+    reason: str
+    date_order: str | None
+    decimal: str | None
+
+
+class IssueCountAnswer(Wire):
+    """How many rows have an issue."""
+
+    code: str
+    field: str | None
+    status: str
+    count: int
+    first_row: int
+
+
+class ReceiptAnswer(Wire):
+    """A job on one page."""
+
+    id: UUID
+    number: str
+    state: State
+    importer: str
+    target: str | None
+    mode: Mode | None
+    dry_run: bool
+    file: FileAnswer
+    account: str
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    duration_ms: int
+    rows_per_second: int | None
+    columns: list[ColumnAnswer]
+    constants: dict[str, str]
+    counts: Counts
+    balanced: bool
+    issues: list[IssueCountAnswer]
+    error: Told | None
+
+
+class Problem(BaseModel):
+    """An error, as RFC 9457 has it."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    code: str
+    detail: str
+    hint: str = ""

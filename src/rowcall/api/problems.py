@@ -1,0 +1,71 @@
+"""Errors as RFC 9457 problems: a status, a stable code, a sentence, and what to do."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from rowcall.engine.failures import failure_of
+from rowcall.errors import Retryable, RowcallError
+from rowcall.model import Code
+
+_STATUSES = {
+    Code.JOB_NOT_FOUND: 404,
+    Code.UNKNOWN_IMPORTER: 404,
+    Code.UNKNOWN_RESOURCE: 404,
+    Code.WRONG_STATE: 409,
+    Code.JOB_BUSY: 409,
+    Code.FILE_TOO_LARGE: 413,
+    Code.KEY_REUSED: 422,
+    Code.BAD_REQUEST: 400,
+    Code.BAD_CURSOR: 400,
+    Code.SYSTEM_ERROR: 500,
+    Code.INTERNAL_ERROR: 500,
+}
+_TITLES = {
+    400: "Bad request",
+    404: "Not found",
+    405: "Method not allowed",
+    409: "Conflict",
+    413: "Too large",
+    415: "Unsupported media type",
+    422: "Not acceptable as it is",
+    500: "Internal error",
+    503: "Not now",
+}
+MEDIA_TYPE = "application/problem+json"
+
+
+def install(app: FastAPI) -> None:
+    """Have every error of the application answered as a problem."""
+    app.add_exception_handler(RowcallError, _failed)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(Exception, _failed)
+
+
+def problem(status: int, code: str, detail: str, *, hint: str = "", **more: Any) -> JSONResponse:
+    """The answer that tells of an error."""
+    body = {"type": "about:blank", "title": _TITLES.get(status, "Error"), "status": status, "code": code}
+    told = {"detail": detail, **({"hint": hint} if hint else {}), **more}
+    return JSONResponse({**body, **told}, status, media_type=MEDIA_TYPE)
+
+
+def _failed(_: Request, error: Exception) -> JSONResponse:
+    failure = failure_of(error)
+    status = 503 if isinstance(failure, Retryable) else _STATUSES.get(Code(failure.code), 422)
+    return problem(status, failure.code, failure.message, hint=failure.hint)
+
+
+def _invalid(_: Request, error: Exception) -> JSONResponse:
+    found: Sequence[dict[str, Any]] = error.errors() if isinstance(error, RequestValidationError) else []
+    wrong = [{"at": "/".join(map(str, each["loc"])), "message": each["msg"]} for each in found]
+    return problem(422, Code.BAD_REQUEST, "The request doesn't fit what is expected.", errors=wrong)
+
+
+def _refused(_: Request, error: Exception) -> JSONResponse:
+    status, detail = (error.status_code, str(error.detail)) if isinstance(error, HTTPException) else (500, str(error))
+    return problem(status, Code.BAD_REQUEST if status != 404 else Code.NO_SUCH_PLACE, detail)

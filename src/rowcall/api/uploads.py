@@ -1,0 +1,122 @@
+"""A file that comes with a request, stored as it comes: multipart, or the body itself."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote
+
+from fastapi import Request
+from python_multipart.multipart import MultipartParser, parse_options_header
+
+from rowcall.errors import Final
+from rowcall.model import Code
+from rowcall.store.files import Incoming, StoredFile, too_large
+
+_LONGEST_FIELD = 1 << 20
+
+
+@dataclass(slots=True)
+class Upload:
+    """What came: the file, its name, and the form's other fields."""
+
+    file: StoredFile
+    name: str
+    fields: dict[str, str] = field(default_factory=dict[str, str])
+
+
+@asynccontextmanager
+async def received(request: Request, folder: Path, *, most: int) -> AsyncGenerator[Upload]:
+    """The upload of a request. Nothing of it stays if it is cut off or too large."""
+    declared = request.headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > most + _LONGEST_FIELD:
+        raise too_large(most)
+    kind, options = parse_options_header(request.headers.get("content-type", ""))
+    incoming = await asyncio.to_thread(Incoming, folder, most=most)
+    try:
+        if kind == b"multipart/form-data":
+            parts = _Parts(incoming)
+            await _feed(request, parts.parser(options.get(b"boundary", b"")))
+            name, fields = parts.file_name, parts.fields
+            if name is None:
+                raise Final(Code.BAD_REQUEST, "The form has no part with a file.", hint="Send it as the field `file`.")
+        else:
+            async for piece in request.stream():
+                incoming.write(piece)
+            name, fields = request.query_params.get("fileName") or "upload", {}
+        yield Upload(await asyncio.to_thread(incoming.keep), name, fields)
+    finally:
+        incoming.close()
+
+
+async def _feed(request: Request, parser: MultipartParser) -> None:
+    try:
+        async for piece in request.stream():
+            parser.write(piece)
+        parser.finalize()
+    except ValueError as error:  # what the parser raises
+        raise Final(Code.BAD_REQUEST, f"The form can't be read: {error}.") from error
+
+
+class _Parts:
+    """The parts of a form as they come: the file goes to disk, all else is small and kept."""
+
+    def __init__(self, incoming: Incoming) -> None:
+        self.file_name: str | None = None
+        self.fields: dict[str, str] = {}
+        self._incoming = incoming
+        self._header: tuple[bytearray, bytearray] = bytearray(), bytearray()
+        self._headers: dict[bytes, bytes] = {}
+        self._name = ""
+        self._text = bytearray()
+        self._is_file = False
+
+    def parser(self, boundary: bytes) -> MultipartParser:
+        if not boundary:
+            raise Final(Code.BAD_REQUEST, "The form's boundary is missing from its content type.")
+        callbacks: dict[str, Callable[..., None]] = {
+            "on_part_begin": self._begin,
+            "on_header_field": self._header_name,
+            "on_header_value": self._header_value,
+            "on_header_end": self._end_header,
+            "on_headers_finished": self._end_headers,
+            "on_part_data": self._data,
+            "on_part_end": self._end,
+        }
+        return MultipartParser(boundary, callbacks)  # pyright: ignore[reportArgumentType] (its own TypedDict)
+
+    def _begin(self) -> None:
+        self._headers, self._text = {}, bytearray()
+
+    def _header_name(self, data: bytes, start: int, end: int) -> None:
+        self._header[0].extend(data[start:end])
+
+    def _header_value(self, data: bytes, start: int, end: int) -> None:
+        self._header[1].extend(data[start:end])
+
+    def _end_header(self) -> None:
+        name, value = self._header
+        self._headers[bytes(name).lower()] = bytes(value)
+        self._header = bytearray(), bytearray()
+
+    def _end_headers(self) -> None:
+        _, options = parse_options_header(self._headers.get(b"content-disposition", b""))
+        self._name = options.get(b"name", b"").decode(errors="replace")
+        self._is_file = b"filename" in options or self._name == "file"
+        if self._is_file:
+            if self.file_name is not None:
+                raise Final(Code.BAD_REQUEST, "The form has two files; one is expected.")
+            self.file_name = unquote(options.get(b"filename", b"upload").decode(errors="replace"))
+
+    def _data(self, data: bytes, start: int, end: int) -> None:
+        if self._is_file:
+            self._incoming.write(data[start:end])
+            return
+        self._text += data[start:end]
+        if len(self._text) > _LONGEST_FIELD:
+            raise Final(Code.BAD_REQUEST, f"The form's field {self._name!r} is longer than a megabyte.")
+
+    def _end(self) -> None:
+        if not self._is_file:
+            self.fields[self._name] = self._text.decode(errors="replace")

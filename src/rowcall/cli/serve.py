@@ -1,0 +1,77 @@
+"""`rowcall serve`: the HTTP service."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+import uvicorn
+
+from rowcall.api.app import create_app
+from rowcall.api.service import Service
+from rowcall.cli.screen import screen
+from rowcall.config import settings_from
+from rowcall.errors import Final
+from rowcall.importer.registry import load_registry
+from rowcall.model import Code
+from rowcall.store.db import open_database
+from rowcall.store.packs import migrate_pack
+from rowcall.worker.queue import migrate_queue
+
+_CONNECTIONS = 20
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def serve(
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for any that is free.")] = 8765,
+    workers: Annotated[int, typer.Option(min=0, help="Worker processes beside it; 0 if they run elsewhere.")] = 1,
+) -> None:
+    """Serve the API, with workers beside it."""
+    if host not in _LOOPBACK:
+        told = f"Without accounts, Rowcall serves this machine only; {host} would let others in."
+        raise Final(Code.BAD_OPTION, told, hint="Leave --host out, or use 127.0.0.1.")
+    settings, registry = settings_from(), load_registry()
+    with _listening(host, port) as listener, open_database(settings) as database:
+        with database.connect("migrate") as connection:
+            migrate_queue(connection)
+            for pack in registry.packs:
+                migrate_pack(connection, pack)
+        app = create_app(Service(settings, registry, database.pool("serve", _CONNECTIONS)))
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on"))
+        screen().print(f"Rowcall serves http://{host}:{listener.getsockname()[1]}")
+        with _beside(workers):
+            server.run(sockets=[listener])
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Generator[socket.socket]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    with listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+        except OSError as error:
+            told = f"{host}:{port} can't be listened on: {os.strerror(error.errno or 0)}."
+            raise Final(Code.PORT_TAKEN, told, hint="Stop what is there, or choose another with --port.") from error
+        yield listener
+
+
+@contextmanager
+def _beside(count: int) -> Generator[None]:
+    """Worker processes for as long as the service runs."""
+    command = [sys.executable, "-c", "from rowcall.cli import main; main()", "worker"]
+    processes = [subprocess.Popen(command, start_new_session=True) for _ in range(count)]  # noqa: S603 (our own)
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.send_signal(signal.SIGTERM)
+        for process in processes:
+            process.wait()

@@ -1,0 +1,170 @@
+"""What programs are told, on the command line and over HTTP: jobs, rows, receipts, importers as JSON."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+from rowcall.engine.receipt import Receipt
+from rowcall.importer import Field, Importer
+from rowcall.model import Status
+from rowcall.store.jobs import Job, JobCounts
+from rowcall.store.mappings import ColumnMapping
+from rowcall.store.results import RowResult
+
+_SHARED = frozenset(part.name for part in fields(Field))
+
+
+def job_document(job: Job, counts: JobCounts) -> dict[str, Any]:
+    """A job for a program."""
+    return {
+        "id": job.id,
+        "number": job.number,
+        "state": job.state,
+        "importer": job.importer,
+        "dryRun": job.config.dry_run,
+        "file": file_document(job),
+        "counts": counts_document(job, counts),
+        "account": job.account,
+        "createdAt": job.created_at,
+        "startedAt": job.processing_started_at,
+        "endedAt": job.completed_at,
+        "error": job.last_error,
+    }
+
+
+def file_document(job: Job) -> dict[str, Any]:
+    """A job's file for a program."""
+    return {"name": job.file_name, "sha256": job.file_sha256, "size": job.file_size}
+
+
+def counts_document(job: Job, counts: JobCounts) -> dict[str, int]:
+    """What became of the rows, and the lines beside them; `rows` are those read so far while there may be more."""
+    return {
+        "rows": rows_of(job, counts),
+        "created": counts.created,
+        "updated": counts.updated,
+        "unchanged": counts.unchanged,
+        "skipped": counts.skipped,
+        "failed": counts.failed,
+        "blank": job.blank_lines,
+        "header": job.header_lines,
+        "other": job.other_lines,
+    }
+
+
+def rows_of(job: Job, counts: JobCounts) -> int:
+    """The rows of the file, as far as they are known."""
+    return counts.ingested if job.row_count is None else job.row_count
+
+
+def row_document(result: RowResult, headers: Sequence[str]) -> dict[str, Any]:
+    """A row for a program."""
+    return {
+        "row": result.row,
+        "line": result.line,
+        "status": result.status,
+        "issues": result.issues or [],
+        "values": values_of(result, headers),
+        "targetKey": result.target_key,
+    }
+
+
+def values_of(result: RowResult, headers: Sequence[str]) -> dict[str, str | None]:
+    """The cells under their headers. A record with too many fields has cells without one."""
+    beyond = (f"column {place + 1}" for place in range(len(headers), len(result.cells)))
+    return dict(zip([*headers, *beyond], result.cells, strict=False))
+
+
+def receipt_document(made: Receipt) -> dict[str, Any]:
+    """A receipt for a program."""
+    job, balance = made.job, made.balance
+    return {
+        "id": job.id,
+        "number": job.number,
+        "state": job.state,
+        "importer": job.importer,
+        "target": made.target,
+        "mode": made.mode,
+        "dryRun": job.config.dry_run,
+        "file": file_document(job),
+        "account": job.account,
+        "createdAt": job.created_at,
+        "startedAt": job.processing_started_at,
+        "endedAt": job.completed_at,
+        "durationMs": made.milliseconds,
+        "rowsPerSecond": made.rows_per_second,
+        "columns": [_column_document(column) for column in made.columns],
+        "constants": job.config.constants,
+        "counts": {
+            "rows": balance.rows,
+            **{status.value: getattr(balance, status.value) for status in Status},
+            "blank": job.blank_lines,
+            "header": job.header_lines,
+            "other": job.other_lines,
+        },
+        "balanced": balance.holds,
+        "issues": [
+            {"code": i.code, "field": i.field, "status": i.status, "count": i.count, "firstRow": i.first_row}
+            for i in made.issues
+        ],
+        "error": job.last_error,
+    }
+
+
+def _column_document(column: ColumnMapping) -> dict[str, Any]:
+    return {
+        "position": column.position,
+        "header": column.header,
+        "field": column.target_field,
+        "status": column.status,
+        "reason": column.reason,
+        "dateOrder": column.date_order,
+        "decimal": column.decimal_mark,
+    }
+
+
+def importer_summary(name: str, importer: type[Importer]) -> dict[str, Any]:
+    """An importer in a list for a program."""
+    return {"name": name, "description": importer.description, "target": importer.target}
+
+
+def importer_document(importer: type[Importer]) -> dict[str, Any]:
+    """An importer for a program."""
+    return {
+        **importer_summary(importer.name, importer),
+        "keys": importer.keys,
+        "onMatch": type(importer.on_match).__name__.lower(),
+        "preview": importer.flow.preview,
+        "atomic": importer.atomic,
+        "once": importer.once,
+        "timezone": importer.timezone,
+        "fields": [_field_document(field) for field in importer.fields.values()],
+        "rules": [
+            {"name": rule.name, "field": rule.field, "code": rule.code, "message": rule.message}
+            for rule in importer.rules
+        ],
+    }
+
+
+def _field_document(field: Field) -> dict[str, Any]:
+    return {
+        "name": field.name,
+        "type": type_of(field),
+        "column": field.column,
+        "required": field.required,
+        "default": field.default_text(),
+        "aliases": list(field.aliases),
+        "help": field.help,
+        "demands": {name: str(value) for name, value in demands_of(field).items()},
+    }
+
+
+def type_of(field: Field) -> str:
+    """What kind of field it is: `text`, `lookup`."""
+    return type(field).__name__.lower()
+
+
+def demands_of(field: Field) -> dict[str, object]:
+    """What a kind of field can be told in addition, where it was told."""
+    own = [(part, getattr(field, part.name)) for part in fields(field) if part.name not in _SHARED]
+    return {part.name: value for part, value in own if value != part.default and value not in (None, (), {})}

@@ -1,0 +1,95 @@
+"""Jobs as requests make and list them: once for each idempotency key, page by page."""
+
+import base64
+import binascii
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import psycopg
+from psycopg import Connection
+from psycopg.rows import scalar_row
+
+from rowcall.errors import Final
+from rowcall.model import Code
+from rowcall.store import jobs
+from rowcall.store.files import StoredFile
+from rowcall.store.jobs import Job, JobConfig
+from rowcall.store.queries import query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a job came from."""
+
+    account: str
+    request_id: str | None = None
+    client_address: str | None = None
+    idempotency_key: str | None = None
+    fingerprint: str | None = None
+    """Of all that the request asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobsPage:
+    """Some jobs, how many there are, and what leads to more."""
+
+    jobs: list[Job]
+    total: int
+    next: str | None
+
+
+def create_or_find(
+    connection: Connection[Any], importer: str, file: StoredFile, file_name: str, config: JobConfig, origin: Origin
+) -> tuple[Job, bool]:
+    """A new job, or the one that the same request made before; and whether it is new. Called in a transaction."""
+    try:
+        with connection.transaction():
+            job = jobs.create_job(
+                connection, importer, file, file_name=file_name, config=config, account=origin.account
+            )
+            about = {name: getattr(origin, name) for name in _KEPT}
+            connection.execute(query("set_origin"), {"id": job.id, **about})
+            return job, True
+    except psycopg.errors.UniqueViolation:
+        given = {"key": origin.idempotency_key}
+        found = connection.execute(query("job_by_key"), given).fetchone()
+        if found is None:
+            raise
+        job_id, fingerprint = found
+        if fingerprint != origin.fingerprint:
+            raise Final(
+                Code.KEY_REUSED,
+                f"The Idempotency-Key {origin.idempotency_key!r} was used for another import.",
+                hint="Send the same content, or another key.",
+            ) from None
+        return jobs.get_job(connection, str(job_id)), False
+
+
+_KEPT = ("request_id", "client_address", "idempotency_key", "fingerprint")
+
+
+def page_of_jobs(
+    connection: Connection[Any], *, state: str | None, importer: str | None, after: str | None, size: int
+) -> JobsPage:
+    """Jobs behind a cursor, the newest first."""
+    at, last = _decoded(after) if after else (None, None)
+    given = {"state": state, "importer": importer, "at": at, "last": last, "most": size}
+    found = jobs.select_jobs(connection, "page_of_jobs", given)
+    total = next(connection.cursor(row_factory=scalar_row).execute(query("count_jobs"), given))
+    more = _encoded(found[-1].created_at, found[-1].id) if len(found) == size else None
+    return JobsPage(found, total, more)
+
+
+def _encoded(at: datetime, last: UUID) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode([at, last])).rstrip(b"=").decode()
+
+
+def _decoded(cursor: str) -> tuple[datetime, UUID]:
+    try:
+        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        return msgspec.json.decode(text, type=tuple[datetime, UUID])
+    except (binascii.Error, ValueError, msgspec.DecodeError) as error:
+        raise Final(Code.BAD_CURSOR, "The cursor is none that was given out.") from error

@@ -1,0 +1,1 @@
+"""Works on jobs in the background."""

@@ -1,0 +1,126 @@
+"""Files over HTTP become jobs, once for each key, and what became of their rows can be read."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from .conftest import Site
+
+USERS = "email,name,role,active\nann@example.org,Ann,admin,true\nbob@example.org,,reader,true\n"
+
+
+def sent(site: Site, text: str = USERS, key: str | None = None, **fields: str) -> Any:
+    headers = {"Idempotency-Key": key} if key is not None else {}
+    form = {"importer": "users", **fields}
+    return site.client.post("/v1/imports", data=form, files={"file": ("users.csv", text)}, headers=headers)
+
+
+def stored(site: Site) -> list[str]:
+    return sorted(path.name for path in site.files.rglob("*") if path.is_file())
+
+
+def test_b2_a_file_is_taken_worked_on_and_accounted_for(site: Site) -> None:
+    answer = sent(site)
+    assert answer.status_code == 202
+    job = answer.json()
+    assert (job["state"], job["file"]["name"]) == ("UPLOADED", "users.csv")
+    assert answer.headers["location"] == f"/v1/imports/{job['id']}"
+    site.worker.advance(job["id"])
+    done = site.client.get(answer.headers["location"]).json()
+    assert (done["state"], done["counts"]["created"], done["counts"]["failed"]) == ("COMPLETED_WITH_ERRORS", 1, 1)
+    items = site.client.get(f"/v1/imports/{job['id']}/items", params={"status": "failed"}).json()["items"]
+    assert [(item["row"], item["line"], item["issues"][0]["code"]) for item in items] == [(2, 3, "REQUIRED")]
+    receipt = site.client.get(f"/v1/imports/{job['id']}/receipt").json()
+    assert (receipt["balanced"], receipt["file"]["sha256"]) == (True, job["file"]["sha256"])
+
+
+def test_body_may_be_the_file_itself(site: Site) -> None:
+    asked = {"importer": "users", "fileName": "people.csv"}
+    answer = site.client.post("/v1/imports", params=asked, content=USERS, headers={"content-type": "text/csv"})
+    assert (answer.status_code, answer.json()["file"]["name"]) == (202, "people.csv")
+
+
+def test_b3_the_same_key_gives_the_same_job(site: Site) -> None:
+    first, again = sent(site, key="k-1"), sent(site, key='"k-1"')
+    assert (first.status_code, again.status_code) == (202, 200)
+    assert first.json()["id"] == again.json()["id"]
+    assert again.headers["idempotent-replayed"] == "true"
+    other = sent(site, USERS + "cy@example.org,Cy,reader,true\n", key="k-1")
+    assert (other.status_code, other.json()["code"]) == (422, "KEY_REUSED")
+    assert len(site.client.get("/v1/imports").json()["items"]) == 1
+
+
+def test_b3_the_same_key_at_once_gives_one_job(site: Site) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        sending = [threads.submit(sent, site, key="race") for _ in range(24)]
+        answers = [future.result() for future in sending]
+    assert {answer.status_code for answer in answers} == {200, 202}
+    assert len({answer.json()["id"] for answer in answers}) == 1
+    assert sum(answer.status_code == 202 for answer in answers) == 1
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256, "a\tb"])
+def test_bad_keys_are_refused(site: Site, key: str) -> None:
+    assert sent(site, key=key).status_code == 400
+
+
+def test_a_file_that_is_too_large_leaves_nothing(site: Site) -> None:
+    answer = sent(site, "email\n" + "x" * 200_000)
+    assert (answer.status_code, answer.json()["code"]) == (413, "FILE_TOO_LARGE")
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert stored(site) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "code"),
+    [
+        ({"importer": "user"}, 404, "UNKNOWN_IMPORTER"),
+        ({"importer": ""}, 400, "BAD_REQUEST"),
+        ({"config": "{"}, 400, "BAD_REQUEST"),
+        ({"config": '{"mode": "replace"}'}, 400, "BAD_REQUEST"),
+        ({"config": '{"constants": {"nope": "1"}}'}, 422, "BAD_MAPPING"),
+    ],
+)
+def test_what_is_wrong_with_a_request_is_told(site: Site, fields: dict[str, str], status: int, code: str) -> None:
+    answer = sent(site, **fields)
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+    assert site.client.get("/v1/imports").json()["items"] == []
+
+
+def test_jobs_are_listed_page_by_page(site: Site) -> None:
+    made = [sent(site, key=str(number)).json()["id"] for number in range(5)]
+    found: list[str] = []
+    after: dict[str, str] = {}
+    while True:
+        answer = site.client.get("/v1/imports", params={"pageSize": 2, **after})
+        assert answer.headers["x-total-count"] == "5"
+        found += [job["id"] for job in answer.json()["items"]]
+        if answer.json()["next"] is None:
+            break
+        after = {"after": answer.json()["next"]}
+    assert found == made[::-1]
+    assert site.client.get("/v1/imports", params={"after": "x"}).json()["code"] == "BAD_CURSOR"
+    assert site.client.get("/v1/imports", params={"pageSize": 0}).status_code == 422
+
+
+def test_b10_requests_have_a_name(site: Site) -> None:
+    given = site.client.get("/v1/imports", headers={"X-Request-ID": "abc-1"})
+    assert given.headers["x-request-id"] == "abc-1"
+    assert site.client.get("/v1/imports", headers={"X-Request-ID": "a b"}).headers["x-request-id"] != "a b"
+
+
+def test_nudges_that_were_lost_are_made_good(site: Site) -> None:
+    job = sent(site).json()
+    with site.database.connect() as connection:
+        connection.execute("DELETE FROM rowcall_queue.procrastinate_jobs")
+        site.worker.recover()
+        site.worker.recover()
+        found = connection.execute("SELECT args ->> 'job_id' FROM rowcall_queue.procrastinate_jobs").fetchall()
+    assert found == [(job["id"],)]
+
+
+def test_unknown_jobs_and_places_are_not_found(site: Site) -> None:
+    unknown = site.client.get("/v1/imports/00000000-0000-7000-8000-000000000001")
+    assert (unknown.status_code, unknown.json()["code"]) == (404, "JOB_NOT_FOUND")
+    assert site.client.get("/v2").json()["code"] == "NO_SUCH_PLACE"
