@@ -21,7 +21,11 @@ def verified(workspace: Workspace) -> Callable[[], list[Finding]]:
     registry = load_registry(workspace.folder / "rowcall.toml")
     importer = registry.importer("once")
     settings = Settings(
-        database_url=workspace.database.url, data_dir=workspace.folder / "data", batch_rows_min=10, batch_rows_max=10
+        database_url=workspace.database.url,
+        data_dir=workspace.folder / "data",
+        workers=1,  # batches draw their keys in the order of the file
+        batch_rows_min=10,
+        batch_rows_max=10,
     )
     with workspace.database.connect() as connection, workspace.many(range(35)).open("rb") as stream:
         job = start_job(connection, settings, importer, stream, file_name="people.csv", config=JobConfig())
