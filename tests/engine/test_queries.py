@@ -40,7 +40,7 @@ HOT: dict[str, tuple[dict[str, Any], str]] = {
     "pending_batches": ({}, "batch_pending"),
     "batch_duplicates": ({"first": 5000, "last": 5100}, "duplicate_pkey"),
     "batch_counts": ({"first": 5000, "last": 5100}, "outcome_pkey"),
-    "list_jobs": ({"state": None, "importer": None, "most": 50}, "job_created_at"),
+    "page_of_jobs": ({"state": None, "importer": None, "at": None, "last": None, "most": 50}, "job_created_at"),
     "find_interrupted": ({"sha256": "a" * 64, "importer": "things", "config": "{}"}, "job_unfinished"),
     "results": ({"after": 5000, "status": None, "code": None, "field": None, "most": 100}, "row_pkey"),
     "results_failed": ({"after": 0, "code": None, "field": None, "most": 100}, "outcome_failed"),

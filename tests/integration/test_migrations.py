@@ -18,8 +18,8 @@ from rowcall.store.migrate import migrate
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "0001_first.sql").write_text("CREATE TABLE first (id int); INSERT INTO first VALUES (1);")
-    (tmp_path / "0002_second.sql").write_text("-- depends: 0003_third\nALTER TABLE third ADD b text DEFAULT '100%';")
-    (tmp_path / "0003_third.sql").write_text("-- depends: 0001_first\nCREATE TABLE third AS SELECT id FROM first;")
+    (tmp_path / "0003_third.sql").write_text("ALTER TABLE second ADD b text DEFAULT '100%';")
+    (tmp_path / "0002_second.sql").write_text("CREATE TABLE second AS SELECT id FROM first;")
     return tmp_path
 
 
@@ -29,12 +29,12 @@ def _migrate(database: Database, folder: Path) -> list[str]:
 
 
 def test_what_is_missing_is_applied_in_order_and_once(database: Database, folder: Path) -> None:
-    assert _migrate(database, folder) == ["0001_first", "0003_third", "0002_second"]
+    assert _migrate(database, folder) == ["0001_first", "0002_second", "0003_third"]
     assert _migrate(database, folder) == []
     (folder / "0004_fourth.sql").write_text("CREATE TABLE fourth ();")
     assert _migrate(database, folder) == ["0004_fourth"]
     with database.connect() as connection:
-        assert connection.execute("SELECT * FROM third").fetchall() == [(1, "100%")]
+        assert connection.execute("SELECT * FROM second").fetchall() == [(1, "100%")]
 
 
 def test_with_nothing_to_do_nothing_is_written(database: Database, folder: Path) -> None:

@@ -13,6 +13,7 @@ from rowcall.api.service import Service, service
 from rowcall.api.uploads import Upload, received
 from rowcall.engine.documents import job_document, receipt_document, row_document
 from rowcall.engine.receipt import receipt_of
+from rowcall.engine.start import check_config
 from rowcall.errors import Final
 from rowcall.model import Code, State, Status
 from rowcall.store import jobs, requests, results
@@ -55,7 +56,8 @@ async def create_import(
 def _begun(at: Service, upload: Upload, name: str, key: str | None, request: Request) -> tuple[Job, bool]:
     importer = at.registry.importer(name)
     known_as = at.registry.name_of(importer)
-    config = ImportConfig.from_text(upload.fields.get("config", "{}")).job_config(importer)
+    config = ImportConfig.from_text(upload.fields.get("config", "{}")).job_config()
+    check_config(importer, config)
     content = [known_as, upload.file.sha256, upload.name, msgspec.to_builtins(config)]
     origin = Origin(
         account="local",

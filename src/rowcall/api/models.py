@@ -9,7 +9,6 @@ from pydantic.alias_generators import to_camel
 
 from rowcall.errors import Final
 from rowcall.formats import ReadOptions
-from rowcall.importer import Importer
 from rowcall.model import Code, Mode, State
 from rowcall.store.jobs import JobConfig
 
@@ -45,12 +44,8 @@ class ImportConfig(Wire):
             wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
             raise Final(Code.BAD_REQUEST, f"`config` doesn't fit: {wrong}.") from error
 
-    def job_config(self, importer: type[Importer]) -> JobConfig:
+    def job_config(self) -> JobConfig:
         """The same for the engine."""
-        if unknown := [name for name in self.constants if name not in importer.fields]:
-            listed = ", ".join(importer.fields)
-            told = f"Importer {importer.name} has no field {unknown[0]!r} to set."
-            raise Final(Code.BAD_MAPPING, told, hint=f"It has {listed}.")
         read = self.model_dump(include={"encoding", "delimiter", "sheet", "header", "date_order", "decimal"})
         return JobConfig(
             mode=self.mode,

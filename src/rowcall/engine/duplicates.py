@@ -104,7 +104,8 @@ def decide_duplicates(database: Database, connection: Connection[Any], work: Wor
     if not sets or not work.job.row_count:
         return
     hashed = [one for one in sets if one.told is None]
-    staging.prepare(connection, work.layout)
+    if _borrows_keys(work):
+        staging.prepare(connection, work.layout)
     with tempfile.TemporaryDirectory(prefix="rowcall-keys-") as folder:
         if hashed:
             _spill_all(database, connection, work, hashed, Path(folder), workers)
@@ -130,7 +131,8 @@ def _spill_all(
 
     def share(thread: int) -> None:
         with database.reconnect("keys") as connection:
-            staging.prepare(connection, work.layout)
+            if _borrows_keys(work):
+                staging.prepare(connection, work.layout)
             for batch in batches[thread::pool]:
                 for place, entries in enumerate(_hashed(connection, work, sets, batch)):
                     _spill(folder, place, thread, entries)
@@ -195,12 +197,16 @@ def _matched_by(work: Work) -> list[tuple[str, ...]]:
     return [key for key in work.importer.keys if set(key) <= set(work.fields)]
 
 
+def _borrows_keys(work: Work) -> bool:
+    """Whether rows without a key may mean a row of the target that others name by it."""
+    return len(_matched_by(work)) > 1 and work.layout.on_match in ("update", "version")
+
+
 def _known(connection: Connection[Any], work: Work, values: pl.DataFrame) -> pl.DataFrame:
     """The rows, those without a key with the one that the target's row has by their natural key."""
-    keys = _matched_by(work)
-    if len(keys) < 2 or work.layout.on_match not in ("update", "version"):
+    if not _borrows_keys(work):
         return values
-    key, natural = keys
+    key, natural = _matched_by(work)
     unknown = values.filter(~_whole(key) & _whole(natural))
     if not unknown.height or not staging.has_rows(connection, work.target):
         return values

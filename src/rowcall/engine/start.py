@@ -28,6 +28,18 @@ def start_job(
     `known_as` is what the importer is found by again, where its name alone would not do.
     """
     known_as = known_as or importer.name
+    check_config(importer, config)
+    stored = files.keep(settings.data_dir / "files", stream)
+    job = jobs.take_interrupted(connection, known_as, stored.sha256, config)
+    if job is None:
+        job = jobs.create_job(connection, known_as, stored, file_name=PurePath(file_name).name, config=config)
+    else:
+        jobs.unlock(connection, job.id)
+    return job
+
+
+def check_config(importer: type[Importer], config: JobConfig) -> None:
+    """Refuse what the importer can't do, before there is a job."""
     for name in config.constants:
         if name not in importer.fields:
             listed = ", ".join(importer.fields)
@@ -37,10 +49,3 @@ def start_job(
     if config.mode is Mode.UPSERT and not importer.keys:
         told = f"Importer {importer.name} has no key to know a row by, so that it can't update what is there."
         raise Final(Code.BAD_OPTION, told, hint="Give it a `key`, or import in mode insert.")
-    stored = files.keep(settings.data_dir / "files", stream)
-    job = jobs.take_interrupted(connection, known_as, stored.sha256, config)
-    if job is None:
-        job = jobs.create_job(connection, known_as, stored, file_name=PurePath(file_name).name, config=config)
-    else:
-        jobs.unlock(connection, job.id)
-    return job

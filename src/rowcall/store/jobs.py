@@ -124,7 +124,8 @@ def list_jobs(
     connection: Connection[Any], *, state: str | None = None, importer: str | None = None, most: int = 50
 ) -> list[Job]:
     """The latest jobs, the newest first."""
-    return select_jobs(connection, "list_jobs", {"state": state, "importer": importer, "most": most})
+    given = {"state": state, "importer": importer, "at": None, "last": None, "most": most}
+    return select_jobs(connection, "page_of_jobs", given)
 
 
 def select_jobs(connection: Connection[Any], name: str, given: dict[str, Any]) -> list[Job]:

@@ -1,9 +1,4 @@
-"""Brings the tables up to date: plain SQL files, in order, each in one transaction together with its own mark.
-
-yoyo reads the files and puts them in order. It doesn't apply them, because it marks a migration on another connection
-than it ran on: a kill in between would leave one that is done, not marked, and can't be done again. For the same
-reason its lock, a row in a table, is replaced by one that ends with the session.
-"""
+"""Brings the tables up to date: plain SQL files, by name, each in one transaction together with its own mark."""
 
 from pathlib import Path
 from typing import Any, LiteralString, cast
@@ -27,14 +22,12 @@ def migrate(connection: Connection[Any], folder: Path = MIGRATIONS, *, table: st
     """
     if not pending(connection, folder, table=table):
         return []
-    ordered = _in_order(folder)
-    return list(iter(lambda: _apply_next(connection, ordered, table), None))
+    return list(iter(lambda: _apply_next(connection, folder, table), None))
 
 
 def pending(connection: Connection[Any], folder: Path = MIGRATIONS, *, table: str = "migration") -> list[str]:
-    """The migrations of a folder that the database lacks."""
-    names = {path.stem for path in folder.glob("*.sql") if not path.name.endswith(".rollback.sql")}
-    return sorted(names - _done(connection, table))
+    """The migrations of a folder that the database lacks, in order."""
+    return sorted({path.stem for path in folder.glob("*.sql")} - _done(connection, table))
 
 
 def _done(connection: Connection[Any], table: str) -> set[str]:
@@ -45,33 +38,23 @@ def _done(connection: Connection[Any], table: str) -> set[str]:
             return set()
 
 
-def _apply_next(connection: Connection[Any], ordered: list[tuple[str, Path]], table: str) -> str | None:
+def _apply_next(connection: Connection[Any], folder: Path, table: str) -> str | None:
     """Apply the first migration that is missing; its id."""
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
         _make_table(connection, table)
-        done = _done(connection, table)
-        for id_, path in ordered:
-            if id_ not in done:
-                _run(connection, id_, path)
-                connection.execute(SQL("INSERT INTO {} VALUES (%s)").format(_name(table)), [id_])
-                return id_
-        return None
+        missing = pending(connection, folder, table=table)
+        if not missing:
+            return None
+        _run(connection, missing[0], folder / f"{missing[0]}.sql")
+        connection.execute(SQL("INSERT INTO {} VALUES (%s)").format(_name(table)), missing[:1])
+        return missing[0]
 
 
 def _make_table(connection: Connection[Any], table: str) -> None:
     connection.execute("CREATE SCHEMA IF NOT EXISTS rowcall")
     columns = SQL("id text PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now()")
     connection.execute(SQL("CREATE TABLE IF NOT EXISTS {} ({})").format(_name(table), columns))
-
-
-def _in_order(folder: Path) -> list[tuple[str, Path]]:
-    """The folder's migrations, those that others depend on first."""
-    from yoyo import migrations  # slow to import, and rarely needed
-
-    found = migrations.read_migrations(str(folder))  # pyright: ignore[reportUnknownMemberType] (untyped)
-    ordered: list[Any] = list(migrations.topological_sort(found))
-    return [(migration.id, Path(migration.path)) for migration in ordered]
 
 
 def _run(connection: Connection[Any], id_: str, path: Path) -> None:

@@ -22,15 +22,6 @@ SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size 
 FROM rowcall.job j JOIN rowcall.file f ON f.sha256 = j.file_sha256
 WHERE j.id::text = %(job)s OR j.number = upper(%(job)s)
 
--- list_jobs --
--- The latest jobs.
-SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
-       j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
-       j.created_at, j.processing_started_at, j.completed_at, j.last_error
-FROM rowcall.job j JOIN rowcall.file f ON f.sha256 = j.file_sha256
-WHERE (%(state)s::text IS NULL OR j.state = %(state)s) AND (%(importer)s::text IS NULL OR j.importer = %(importer)s)
-ORDER BY j.created_at DESC, j.id LIMIT %(most)s
-
 -- find_interrupted --
 -- Unfinished jobs of the same file, importer and configuration, the oldest first.
 SELECT id::text FROM rowcall.job
