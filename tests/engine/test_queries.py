@@ -34,13 +34,14 @@ FILLED = """
     ANALYZE rowcall.file, rowcall.job, rowcall.batch, rowcall.row, rowcall.outcome, rowcall.duplicate;
 """
 JOB = UUID("c4ca4238-a0b9-2382-0dcc-509a6f75849b")  # md5 of 1
+NO_FILTER = dict.fromkeys(["organisation", "state", "importer"])
 HOT: dict[str, tuple[dict[str, Any], str]] = {
     "claim_batch": ({}, "batch_pending"),
     "claim_this_batch": ({"number": 9940}, "batch_p"),
     "pending_batches": ({}, "batch_pending"),
     "batch_duplicates": ({"first": 5000, "last": 5100}, "duplicate_pkey"),
     "batch_counts": ({"first": 5000, "last": 5100}, "outcome_pkey"),
-    "page_of_jobs": ({"state": None, "importer": None, "at": None, "last": None, "most": 50}, "job_created_at"),
+    "page_of_jobs": ({**NO_FILTER, "at": None, "last": None, "most": 50}, "job_created_at"),
     "find_interrupted": ({"sha256": "a" * 64, "importer": "things", "config": "{}"}, "job_unfinished"),
     "results": ({"after": 5000, "status": None, "code": None, "field": None, "most": 100}, "row_pkey"),
     "results_failed": ({"after": 0, "code": None, "field": None, "most": 100}, "outcome_failed"),

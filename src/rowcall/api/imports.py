@@ -6,10 +6,10 @@ from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
-from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 
 from rowcall.api.models import ImportConfig, ItemPage, JobAnswer, JobPage, Problem, ReceiptAnswer
-from rowcall.api.service import Service, service
+from rowcall.api.service import Caller, Service, TheCaller, TheService
 from rowcall.api.uploads import Upload, received
 from rowcall.engine.documents import job_document, receipt_document, row_document
 from rowcall.engine.receipt import receipt_of
@@ -24,7 +24,6 @@ from rowcall.worker.queue import nudge
 
 router = APIRouter(prefix="/v1/imports", tags=["imports"])
 _LONGEST_KEY = 255
-_Service = Annotated[Service, Depends(service)]
 _REFUSALS: dict[int | str, dict[str, Any]] = {status: {"model": Problem} for status in (400, 404, 409, 413, 422, 503)}
 
 
@@ -32,7 +31,8 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {status: {"model": Problem} for sta
 async def create_import(
     request: Request,
     response: Response,
-    at: _Service,
+    at: TheService,
+    caller: TheCaller,
     importer: Annotated[str | None, Query(description="Where the body is the file itself.")] = None,
     idempotency_key: Annotated[str | None, Header()] = None,
 ) -> JobAnswer:
@@ -45,7 +45,7 @@ async def create_import(
         name = upload.fields.get("importer") or importer
         if not name:
             raise Final(Code.BAD_REQUEST, "It isn't said which importer the file is for.", hint="Give `importer`.")
-        job, is_new = await asyncio.to_thread(_begun, at, upload, name, key, request)
+        job, is_new = await asyncio.to_thread(_begun, at, caller, upload, name, key)
     response.headers["Location"] = f"/v1/imports/{job.id}"
     if not is_new:
         response.status_code = 200
@@ -53,20 +53,21 @@ async def create_import(
     return JobAnswer.model_validate(job_document(job, jobs.JobCounts()))
 
 
-def _begun(at: Service, upload: Upload, name: str, key: str | None, request: Request) -> tuple[Job, bool]:
+def _begun(at: Service, caller: Caller, upload: Upload, name: str, key: str | None) -> tuple[Job, bool]:
     importer = at.registry.importer(name)
     known_as = at.registry.name_of(importer)
     config = ImportConfig.from_text(upload.fields.get("config", "{}")).job_config()
     check_config(importer, config)
     content = [known_as, upload.file.sha256, upload.name, msgspec.to_builtins(config)]
     origin = Origin(
-        account="local",
-        request_id=request.state.request_id,
-        client_address=request.client.host if request.client else None,
+        organisation=caller.organisation,
+        account=caller.account,
+        request_id=caller.request_id,
+        client_address=caller.address,
         idempotency_key=key,
         fingerprint=hashlib.sha256(msgspec.json.encode(content)).hexdigest(),
     )
-    with at.pool.connection() as connection, connection.transaction():
+    with at.connection(caller) as connection:
         job, is_new = requests.create_or_find(connection, known_as, upload.file, upload.name, config, origin)
         if is_new:
             nudge(connection, job.id)
@@ -85,7 +86,8 @@ def _bare(key: str | None) -> str | None:
 
 @router.get("", responses=_REFUSALS)
 def list_imports(
-    at: _Service,
+    at: TheService,
+    caller: TheCaller,
     response: Response,
     state: State | None = None,
     importer: str | None = None,
@@ -93,8 +95,10 @@ def list_imports(
     page_size: Annotated[int, Query(alias="pageSize", ge=1, le=1000)] = 50,
 ) -> JobPage:
     """The jobs, the newest first."""
-    with at.pool.connection() as connection:
-        page = requests.page_of_jobs(connection, state=state, importer=importer, after=after, size=page_size)
+    with at.connection(caller) as connection:
+        page = requests.page_of_jobs(
+            connection, caller.organisation, state=state, importer=importer, after=after, size=page_size
+        )
         counted = results.counts_of_jobs(connection, page.jobs)
     response.headers["X-Total-Count"] = str(page.total)
     items = [JobAnswer.model_validate(job_document(job, counted[job.id])) for job in page.jobs]
@@ -102,17 +106,18 @@ def list_imports(
 
 
 @router.get("/{job_id}", responses=_REFUSALS)
-def read_import(job_id: UUID, at: _Service) -> JobAnswer:
+def read_import(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
     """A job and how far it is."""
-    with at.pool.connection() as connection:
-        job = jobs.get_job(connection, str(job_id))
+    with at.connection(caller) as connection:
+        job = jobs.get_job(connection, str(job_id), organisation=caller.organisation)
         return JobAnswer.model_validate(job_document(job, jobs.counts_of(connection, job)))
 
 
 @router.get("/{job_id}/items", responses=_REFUSALS)
 def read_items(
     job_id: UUID,
-    at: _Service,
+    at: TheService,
+    caller: TheCaller,
     status: Status | None = None,
     code: str | None = None,
     field: str | None = None,
@@ -120,8 +125,8 @@ def read_items(
     page_size: Annotated[int, Query(alias="pageSize", ge=1, le=1000)] = 100,
 ) -> ItemPage:
     """The rows of a job with what became of each."""
-    with at.pool.connection() as connection:
-        job = jobs.get_job(connection, str(job_id))
+    with at.connection(caller) as connection:
+        job = jobs.get_job(connection, str(job_id), organisation=caller.organisation)
         headers = [column.header for column in columns_of(connection, job.id)]
         wanted = results.Wanted(status=status, code=code, field=field, after=after, most=page_size)
         rows = list(results.results_of(connection, job.id, wanted))
@@ -130,9 +135,9 @@ def read_items(
 
 
 @router.get("/{job_id}/receipt", responses=_REFUSALS)
-def read_receipt(job_id: UUID, at: _Service) -> ReceiptAnswer:
+def read_receipt(job_id: UUID, at: TheService, caller: TheCaller) -> ReceiptAnswer:
     """A job on one page: file, mapping, balance, who and when."""
-    with at.pool.connection() as connection:
-        job = jobs.get_job(connection, str(job_id))
+    with at.connection(caller) as connection:
+        job = jobs.get_job(connection, str(job_id), organisation=caller.organisation)
         made = receipt_of(connection, job, at.registry.by_name().get(job.importer))
         return ReceiptAnswer.model_validate(receipt_document(made))

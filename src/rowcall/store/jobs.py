@@ -22,6 +22,8 @@ from rowcall.store.queries import query
 
 _DYING = 3.0
 """Seconds that the session of a killed process may last."""
+LOCAL = UUID("00000000-0000-7000-8000-000000000000")
+"""The organisation that everything belongs to where there are no accounts."""
 ENDED = frozenset(state for state, moves in MOVES.items() if not moves)
 
 
@@ -67,6 +69,7 @@ class Job:
     file_name: str
     file_size: int
     file_location: str
+    organisation_id: UUID
     account: str
     state: State
     row_count: int | None
@@ -98,6 +101,7 @@ def create_job(
     file_name: str,
     config: JobConfig,
     account: str | None = None,
+    organisation: UUID = LOCAL,
 ) -> Job:
     """A new job in state UPLOADED. Its file is durable already."""
     job_id = new_id()
@@ -107,14 +111,16 @@ def create_job(
         )
         number = connection.cursor(row_factory=scalar_row).execute(query("next_job_sequence")).fetchone()
         given = {"id": job_id, "number": number, "importer": importer, "config": _json(config)}
-        about = {"sha256": file.sha256, "file_name": file_name, "account": account or _account()}
+        whose = {"organisation": organisation, "account": account or _account()}
+        about = {"sha256": file.sha256, "file_name": file_name, **whose}
         connection.execute(query("add_job"), given | about)
     return get_job(connection, str(job_id))
 
 
-def get_job(connection: Connection[Any], job: str) -> Job:
-    """A job by its id or number."""
-    found = connection.cursor(row_factory=dict_row).execute(query("get_job"), {"job": job}).fetchone()
+def get_job(connection: Connection[Any], job: str, *, organisation: UUID | None = None) -> Job:
+    """A job by its id or number; if said so, only of an organisation."""
+    given = {"id": _uuid(job), "number": job.upper(), "organisation": organisation}
+    found = connection.cursor(row_factory=dict_row).execute(query("get_job"), given).fetchone()
     if found is None:
         raise Final(Code.JOB_NOT_FOUND, f"There is no job {job!r}.", hint="`rowcall jobs` lists them.")
     return _job(found)
@@ -124,7 +130,7 @@ def list_jobs(
     connection: Connection[Any], *, state: str | None = None, importer: str | None = None, most: int = 50
 ) -> list[Job]:
     """The latest jobs, the newest first."""
-    given = {"state": state, "importer": importer, "at": None, "last": None, "most": most}
+    given = {"state": state, "importer": importer, "organisation": None, "at": None, "last": None, "most": most}
     return select_jobs(connection, "page_of_jobs", given)
 
 
@@ -202,6 +208,13 @@ def counts_of(connection: Connection[Any], job: Job) -> JobCounts:
     """What happened to its rows so far."""
     row = connection.cursor(row_factory=dict_row).execute(query("job_counts"), {"id": job.id}).fetchone()
     return JobCounts(**(row or {}))
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
 
 
 def _error(error: RowcallError | None) -> Jsonb | None:

@@ -24,6 +24,7 @@ from rowcall.store.queries import query
 class Origin:
     """Where a job came from."""
 
+    organisation: UUID
     account: str
     request_id: str | None = None
     client_address: str | None = None
@@ -47,14 +48,13 @@ def create_or_find(
     """A new job, or the one that the same request made before; and whether it is new. Called in a transaction."""
     try:
         with connection.transaction():
-            job = jobs.create_job(
-                connection, importer, file, file_name=file_name, config=config, account=origin.account
-            )
+            whose: dict[str, Any] = {"account": origin.account, "organisation": origin.organisation}
+            job = jobs.create_job(connection, importer, file, file_name=file_name, config=config, **whose)
             about = {name: getattr(origin, name) for name in _KEPT}
             connection.execute(query("set_origin"), {"id": job.id, **about})
             return job, True
     except psycopg.errors.UniqueViolation:
-        given = {"key": origin.idempotency_key}
+        given = {"organisation": origin.organisation, "key": origin.idempotency_key}
         found = connection.execute(query("job_by_key"), given).fetchone()
         if found is None:
             raise
@@ -72,11 +72,17 @@ _KEPT = ("request_id", "client_address", "idempotency_key", "fingerprint")
 
 
 def page_of_jobs(
-    connection: Connection[Any], *, state: str | None, importer: str | None, after: str | None, size: int
+    connection: Connection[Any],
+    organisation: UUID,
+    *,
+    state: str | None,
+    importer: str | None,
+    after: str | None,
+    size: int,
 ) -> JobsPage:
-    """Jobs behind a cursor, the newest first."""
+    """An organisation's jobs behind a cursor, the newest first."""
     at, last = _decoded(after) if after else (None, None)
-    given = {"state": state, "importer": importer, "at": at, "last": last, "most": size}
+    given = {"organisation": organisation, "state": state, "importer": importer, "at": at, "last": last, "most": size}
     found = jobs.select_jobs(connection, "page_of_jobs", given)
     total = next(connection.cursor(row_factory=scalar_row).execute(query("count_jobs"), given))
     more = _encoded(found[-1].created_at, found[-1].id) if len(found) == size else None

@@ -11,21 +11,21 @@ RETURNING 'BU' || to_char(day, 'YYYYMMDD') || lpad(last::text, greatest(4, lengt
 
 -- add_job --
 -- A new job for a stored file.
-INSERT INTO rowcall.job (id, number, importer, config, file_sha256, file_name, account, state)
-VALUES (%(id)s, %(number)s, %(importer)s, %(config)s, %(sha256)s, %(file_name)s, %(account)s, 'UPLOADED')
+INSERT INTO rowcall.job (id, number, organisation_id, importer, config, file_sha256, file_name, account, state)
+VALUES (%(id)s, %(number)s, %(organisation)s, %(importer)s, %(config)s, %(sha256)s, %(file_name)s, %(account)s, 'UPLOADED')
 
 -- get_job --
 -- One job by id or number.
 SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
-       j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
+       j.organisation_id, j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
        j.created_at, j.processing_started_at, j.completed_at, j.last_error
 FROM rowcall.job j JOIN rowcall.file f ON f.sha256 = j.file_sha256
-WHERE j.id::text = %(job)s OR j.number = upper(%(job)s)
+WHERE (j.id = %(id)s OR j.number = %(number)s) AND (%(organisation)s::uuid IS NULL OR j.organisation_id = %(organisation)s)
 
 -- find_interrupted --
 -- Unfinished jobs of the same file, importer and configuration, the oldest first.
 SELECT id::text FROM rowcall.job
-WHERE file_sha256 = %(sha256)s AND importer = %(importer)s AND config = %(config)s::jsonb
+WHERE file_sha256 = %(sha256)s AND importer = %(importer)s AND config = %(config)s::jsonb AND NOT background
   AND state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING')
 ORDER BY created_at, id
 
@@ -70,22 +70,24 @@ WHERE id = %(id)s
 
 -- job_by_key --
 -- The job that a request with this key made, and what was asked for.
-SELECT id, fingerprint FROM rowcall.job WHERE idempotency_key = %(key)s
+SELECT id, fingerprint FROM rowcall.job WHERE organisation_id = %(organisation)s AND idempotency_key = %(key)s
 
 -- page_of_jobs --
 -- Jobs behind one, the newest first.
 SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
-       j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
+       j.organisation_id, j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
        j.created_at, j.processing_started_at, j.completed_at, j.last_error
 FROM rowcall.job j JOIN rowcall.file f ON f.sha256 = j.file_sha256
-WHERE (%(state)s::text IS NULL OR j.state = %(state)s) AND (%(importer)s::text IS NULL OR j.importer = %(importer)s)
+WHERE (%(organisation)s::uuid IS NULL OR j.organisation_id = %(organisation)s)
+  AND (%(state)s::text IS NULL OR j.state = %(state)s) AND (%(importer)s::text IS NULL OR j.importer = %(importer)s)
   AND (%(last)s::uuid IS NULL OR (j.created_at, j.id) < (%(at)s::timestamptz, %(last)s::uuid))
 ORDER BY j.created_at DESC, j.id DESC LIMIT %(most)s
 
 -- count_jobs --
 -- How many jobs a list would have in all.
 SELECT count(*) FROM rowcall.job j
-WHERE (%(state)s::text IS NULL OR j.state = %(state)s) AND (%(importer)s::text IS NULL OR j.importer = %(importer)s)
+WHERE (%(organisation)s::uuid IS NULL OR j.organisation_id = %(organisation)s)
+  AND (%(state)s::text IS NULL OR j.state = %(state)s) AND (%(importer)s::text IS NULL OR j.importer = %(importer)s)
 
 -- unattended_jobs --
 -- Jobs for workers that nobody works on and nobody was told of.
