@@ -37,3 +37,29 @@ def server() -> Generator[Server]:
         yield server
     finally:
         server.remove()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--every-case", action="store_true", help="run each case of a test on each server")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Every test runs on every server; the cases of one that has several take turns, unless all are asked for."""
+    if config.getoption("--every-case"):
+        return
+    servers = list(installed())
+    turns: dict[str, dict[str, int]] = {}
+    left_out: list[pytest.Item] = []
+    for item in items:
+        case = item.callspec if isinstance(item, pytest.Function) and hasattr(item, "callspec") else None
+        if case is None or "shared_server" not in case.params or len(case.params) == 1:
+            continue
+        cases = turns.setdefault(item.nodeid.split("[")[0], {})
+        turn = cases.setdefault("-".join(part for part in case.id.split("-") if part not in servers), len(cases))
+        # bits: else the cases of the innermost parameter would always meet the same server
+        if case.params["shared_server"] != servers[turn.bit_count() % len(servers)]:
+            left_out.append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        dropped = set(map(id, left_out))
+        items[:] = [item for item in items if id(item) not in dropped]
