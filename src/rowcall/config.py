@@ -35,6 +35,8 @@ class Settings:
     """Bytes of the largest file that is taken over HTTP."""
     jobs_at_once: int = 2
     """Jobs that one worker process works on."""
+    jobs_per_organisation: int = 4
+    """Jobs of one organisation that are worked on at the same time, by all workers together."""
 
 
 def settings_from(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -49,6 +51,7 @@ def settings_from(environment: Mapping[str, str] = os.environ) -> Settings:
         limits=limits_from(environment),
         max_upload=_number("ROWCALL_MAX_UPLOAD", environment.get("ROWCALL_MAX_UPLOAD") or "10GB"),
         jobs_at_once=_count(environment, "ROWCALL_JOBS_AT_ONCE", 2),
+        jobs_per_organisation=_count(environment, "ROWCALL_JOBS_PER_ORGANISATION", 4),
     )
     if settings.batch_rows_min > settings.batch_rows_max:
         raise Final(

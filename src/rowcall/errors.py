@@ -3,8 +3,11 @@
 RowcallError
 ├── Retryable        the same call may succeed later: a server was away, a lock was held
 └── Final            it won't: say so, stop
-    └── FileRefused  this file can't be read (or written) as asked; the message says where and what to do
+    ├── FileRefused  this file can't be read (or written) as asked; the message says where and what to do
+    └── WrongState   the job is not where this could be done; it says where it is and what can be
 """
+
+from collections.abc import Sequence
 
 
 class RowcallError(Exception):
@@ -37,3 +40,14 @@ class Final(RowcallError):
 
 class FileRefused(Final):
     """The file can't be read or written as asked."""
+
+
+class WrongState(Final):
+    """The job is in a state in which this is not possible."""
+
+    def __init__(
+        self, code: str, message: str, *, hint: str = "", state: str = "", allowed: Sequence[str] = ()
+    ) -> None:
+        super().__init__(code, message, hint=hint)
+        self.state = state
+        self.allowed = list(allowed)

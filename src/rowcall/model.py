@@ -164,23 +164,42 @@ class State(StrEnum):
     VALIDATED = "VALIDATED"
     INVALID = "INVALID"
     PROCESSING = "PROCESSING"
+    PAUSED = "PAUSED"
+    CANCELLED = "CANCELLED"
     COMPLETED = "COMPLETED"
     COMPLETED_WITH_ERRORS = "COMPLETED_WITH_ERRORS"
     FAILED = "FAILED"
 
 
+_STOPS = frozenset({State.PAUSED, State.CANCELLED, State.FAILED})
 MOVES: dict[State, frozenset[State]] = {
-    State.UPLOADED: frozenset({State.COLUMN_MAPPING, State.FAILED}),
-    State.COLUMN_MAPPING: frozenset({State.VALIDATING, State.PROCESSING, State.FAILED}),
-    State.VALIDATING: frozenset({State.VALIDATED, State.INVALID, State.PROCESSING, State.FAILED}),
-    State.VALIDATED: frozenset({State.PROCESSING}),
-    State.PROCESSING: frozenset({State.COMPLETED, State.COMPLETED_WITH_ERRORS, State.VALIDATING, State.FAILED}),
+    State.UPLOADED: frozenset({State.COLUMN_MAPPING}) | _STOPS,
+    State.COLUMN_MAPPING: frozenset({State.VALIDATING, State.PROCESSING}) | _STOPS,
+    State.VALIDATING: frozenset({State.VALIDATED, State.INVALID, State.PROCESSING}) | _STOPS,
+    State.VALIDATED: frozenset({State.PROCESSING, State.CANCELLED}),
+    State.PROCESSING: frozenset({State.COMPLETED, State.COMPLETED_WITH_ERRORS, State.VALIDATING}) | _STOPS,
+    State.PAUSED: frozenset(
+        {State.UPLOADED, State.COLUMN_MAPPING, State.VALIDATING, State.PROCESSING, State.CANCELLED}
+    ),
+    State.COMPLETED: frozenset({State.PROCESSING}),
+    State.COMPLETED_WITH_ERRORS: frozenset({State.PROCESSING}),
     State.INVALID: frozenset(),
-    State.COMPLETED: frozenset(),
-    State.COMPLETED_WITH_ERRORS: frozenset(),
+    State.CANCELLED: frozenset(),
     State.FAILED: frozenset(),
 }
 """The moves that a job may make."""
+WORKING = frozenset({State.UPLOADED, State.COLUMN_MAPPING, State.VALIDATING, State.PROCESSING})
+"""The states in which there is something to do."""
+ENDED = frozenset({State.INVALID, State.CANCELLED, State.COMPLETED, State.COMPLETED_WITH_ERRORS, State.FAILED})
+"""The states in which there is nothing to do, unless rows are to be tried again."""
+
+
+class Wish(StrEnum):
+    """What is asked of a job while somebody works on it, or before anybody does."""
+
+    HOLD = "hold"
+    PAUSE = "pause"
+    CANCEL = "cancel"
 
 
 class Mode(StrEnum):

@@ -34,7 +34,9 @@ class Site:
 
 @pytest.fixture
 def site(database: Database, tmp_path: Path) -> Generator[Site]:
-    settings = Settings(database_url=database.url, data_dir=tmp_path, max_upload=100_000)
+    settings = Settings(
+        database_url=database.url, data_dir=tmp_path, max_upload=100_000, batch_rows_min=10, batch_rows_max=10
+    )
     registry = load_registry()
     with database.connect() as connection:
         migrate_queue(connection)

@@ -29,7 +29,7 @@ def test_b2_a_file_is_taken_worked_on_and_accounted_for(site: Site) -> None:
     site.worker.advance(job["id"])
     done = site.client.get(answer.headers["location"]).json()
     assert (done["state"], done["counts"]["created"], done["counts"]["failed"]) == ("COMPLETED_WITH_ERRORS", 1, 1)
-    items = site.client.get(f"/v1/imports/{job['id']}/items", params={"status": "failed"}).json()["items"]
+    items = site.client.get(f"/v1/imports/{job['id']}/items", params={"statuses": "failed"}).json()["items"]
     assert [(item["row"], item["line"], item["issues"][0]["code"]) for item in items] == [(2, 3, "REQUIRED")]
     receipt = site.client.get(f"/v1/imports/{job['id']}/receipt").json()
     assert (receipt["balanced"], receipt["file"]["sha256"]) == (True, job["file"]["sha256"])

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from psycopg import Connection
 from psycopg.rows import scalar_row
-from psycopg.sql import SQL
+from psycopg.sql import SQL, Composable
 
 from rowcall.store.db import Database
 from rowcall.store.queries import query
@@ -38,13 +38,11 @@ NO_FILTER = dict.fromkeys(["organisation", "state", "importer"])
 HOT: dict[str, tuple[dict[str, Any], str]] = {
     "claim_batch": ({}, "batch_pending"),
     "claim_this_batch": ({"number": 9940}, "batch_p"),
-    "pending_batches": ({}, "batch_pending"),
+    "pending_batches": ({}, "batch_"),  # either of those that hold only what waits
     "batch_duplicates": ({"first": 5000, "last": 5100}, "duplicate_pkey"),
     "batch_counts": ({"first": 5000, "last": 5100}, "outcome_pkey"),
     "page_of_jobs": ({**NO_FILTER, "at": None, "last": None, "most": 50}, "job_created_at"),
     "find_interrupted": ({"sha256": "a" * 64, "importer": "things", "config": "{}"}, "job_unfinished"),
-    "results": ({"after": 5000, "status": None, "code": None, "field": None, "most": 100}, "row_pkey"),
-    "results_failed": ({"after": 0, "code": None, "field": None, "most": 100}, "outcome_failed"),
 }
 
 
@@ -69,3 +67,33 @@ def test_rows_are_read_by_number(filled: Connection[Any]) -> None:
     plan = "\n".join(filled.cursor(row_factory=scalar_row).execute(select, [JOB]))
     assert "row_pkey" in plan
     assert "Seq Scan" not in plan
+
+
+NO_ROWS = {"statuses": ["failed"], "code": None, "field": None, "text": None, "most": 100}
+SHOWN: list[tuple[str, dict[str, Composable], str]] = [
+    (
+        "batches_to_show",
+        {"whose": SQL("b.job_id = %(id)s"), "behind": SQL("b.last_row > 5000"), "order": SQL("b.first_row ASC")},
+        "batch_",
+    ),
+    (
+        "batches_to_show",
+        {
+            "whose": SQL("true"),
+            "behind": SQL("(b.updated_at, b.job_id, b.number) <= (now(), %(id)s, 9)"),
+            "order": SQL("b.updated_at DESC, b.job_id DESC, b.number DESC"),
+        },
+        "batch_flagged",
+    ),
+    ("rows_to_show", {"order": SQL("1 ASC")}, "row_pkey"),
+    ("failed_to_show", {"order": SQL("1 DESC")}, "outcome_failed"),
+]
+
+
+@pytest.mark.parametrize(("name", "parts", "index"), SHOWN)
+def test_pages_are_found_by_index(filled: Connection[Any], name: str, parts: dict[str, Composable], index: str) -> None:
+    select = SQL("EXPLAIN ") + SQL(query(name)).format(**parts)
+    given = {"id": JOB, "first": 5000, "last": 5100, **NO_ROWS}
+    plan = "\n".join(filled.cursor(row_factory=scalar_row).execute(select, given))
+    assert f"using {index}" in plan or f"on {index}" in plan, plan
+    assert "Seq Scan" not in plan, plan

@@ -51,6 +51,9 @@ def test_rows_of_a_large_job_stream_in_bounded_memory(workspace: Workspace) -> N
         "INSERT INTO rowcall.row SELECT id, n, n + 1, ARRAY[repeat('x', 500), n::text] "
         "FROM rowcall.job, generate_series(3, 50000) n"
     )
+    workspace.ask(
+        "INSERT INTO rowcall.batch (job_id, number, first_row, last_row) SELECT id, 9, 3, 50000 FROM rowcall.job"
+    )
     all_of_it = workspace.run("rows", number, "--json")
     assert all_of_it.out.count("\n") == 50_000
     assert all_of_it.memory < little.memory + 40
@@ -105,3 +108,16 @@ def test_migrate_says_what_it_did(workspace: Workspace) -> None:
     workspace.ask("DROP SCHEMA rowcall CASCADE")
     assert workspace.run("migrate").out.startswith("rowcall: applied 0001_engine")
     assert workspace.run("migrate").out.startswith("rowcall: up to date")
+
+
+def test_a_job_is_paused_resumed_cancelled_and_tried_again_by_commands(workspace: Workspace) -> None:
+    told = workspace.json("import", workspace.file(*_MESSY), "--into", "people", status=2)
+    number, failed = told["number"], told["counts"]["failed"]
+    assert workspace.run("pause", number).err.startswith("WRONG_STATE")
+    assert workspace.run("reprocess", number, "--code", "UNHEARD_OF").err.startswith("BAD_REQUEST")
+    again = workspace.run("reprocess", number)
+    assert f"{failed} rows are tried again" in again.out
+    assert workspace.run("pause", number).out.startswith(f"Job {number} is PAUSED")
+    assert workspace.json("resume", number, status=2)["counts"]["failed"] == failed
+    workspace.run("reprocess", number)
+    assert "COMPLETED_WITH_ERRORS" in workspace.run("cancel", number).out

@@ -2,32 +2,29 @@
 
 import asyncio
 import hashlib
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 import msgspec
 from fastapi import APIRouter, Header, Query, Request, Response
 
-from rowcall.api.models import ImportConfig, ItemPage, JobAnswer, JobPage, Problem, ReceiptAnswer
+from rowcall.api.models import REFUSALS, ImportConfig, JobAnswer, JobPage
 from rowcall.api.service import Caller, Service, TheCaller, TheService
 from rowcall.api.uploads import Upload, received
-from rowcall.engine.documents import job_document, receipt_document, row_document
-from rowcall.engine.receipt import receipt_of
+from rowcall.engine.documents import job_document
 from rowcall.engine.start import check_config
 from rowcall.errors import Final
-from rowcall.model import Code, State, Status
+from rowcall.model import Code, State
 from rowcall.store import jobs, requests, results
 from rowcall.store.jobs import Job
-from rowcall.store.mappings import columns_of
 from rowcall.store.requests import Origin
 from rowcall.worker.queue import nudge
 
-router = APIRouter(prefix="/v1/imports", tags=["imports"])
+router = APIRouter(prefix="/v1/imports", tags=["imports"], responses=REFUSALS)
 _LONGEST_KEY = 255
-_REFUSALS: dict[int | str, dict[str, Any]] = {status: {"model": Problem} for status in (400, 404, 409, 413, 422, 503)}
 
 
-@router.post("", status_code=202, responses={200: {"model": JobAnswer}, **_REFUSALS})
+@router.post("", status_code=202, responses={200: {"model": JobAnswer}})
 async def create_import(
     request: Request,
     response: Response,
@@ -56,15 +53,17 @@ async def create_import(
 def _begun(at: Service, caller: Caller, upload: Upload, name: str, key: str | None) -> tuple[Job, bool]:
     importer = at.registry.importer(name)
     known_as = at.registry.name_of(importer)
-    config = ImportConfig.from_text(upload.fields.get("config", "{}")).job_config()
+    asked = ImportConfig.from_text(upload.fields.get("config", "{}"))
+    config = asked.job_config()
     check_config(importer, config)
-    content = [known_as, upload.file.sha256, upload.name, msgspec.to_builtins(config)]
+    content = [known_as, upload.file.sha256, upload.name, msgspec.to_builtins(config), asked.hold]
     origin = Origin(
         organisation=caller.organisation,
         account=caller.account,
         request_id=caller.request_id,
         client_address=caller.address,
         idempotency_key=key,
+        hold=asked.hold,
         fingerprint=hashlib.sha256(msgspec.json.encode(content)).hexdigest(),
     )
     with at.connection(caller) as connection:
@@ -84,7 +83,7 @@ def _bare(key: str | None) -> str | None:
     return bare
 
 
-@router.get("", responses=_REFUSALS)
+@router.get("")
 def list_imports(
     at: TheService,
     caller: TheCaller,
@@ -105,39 +104,9 @@ def list_imports(
     return JobPage(items=items, next=page.next)
 
 
-@router.get("/{job_id}", responses=_REFUSALS)
+@router.get("/{job_id}")
 def read_import(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
     """A job and how far it is."""
     with at.connection(caller) as connection:
         job = jobs.get_job(connection, str(job_id), organisation=caller.organisation)
         return JobAnswer.model_validate(job_document(job, jobs.counts_of(connection, job)))
-
-
-@router.get("/{job_id}/items", responses=_REFUSALS)
-def read_items(
-    job_id: UUID,
-    at: TheService,
-    caller: TheCaller,
-    status: Status | None = None,
-    code: str | None = None,
-    field: str | None = None,
-    after: Annotated[int, Query(ge=0, description="The `next` of the page before.")] = 0,
-    page_size: Annotated[int, Query(alias="pageSize", ge=1, le=1000)] = 100,
-) -> ItemPage:
-    """The rows of a job with what became of each."""
-    with at.connection(caller) as connection:
-        job = jobs.get_job(connection, str(job_id), organisation=caller.organisation)
-        headers = [column.header for column in columns_of(connection, job.id)]
-        wanted = results.Wanted(status=status, code=code, field=field, after=after, most=page_size)
-        rows = list(results.results_of(connection, job.id, wanted))
-    more = rows[-1].row if len(rows) == page_size else None
-    return ItemPage.model_validate({"items": [row_document(row, headers) for row in rows], "next": more})
-
-
-@router.get("/{job_id}/receipt", responses=_REFUSALS)
-def read_receipt(job_id: UUID, at: TheService, caller: TheCaller) -> ReceiptAnswer:
-    """A job on one page: file, mapping, balance, who and when."""
-    with at.connection(caller) as connection:
-        job = jobs.get_job(connection, str(job_id), organisation=caller.organisation)
-        made = receipt_of(connection, job, at.registry.by_name().get(job.importer))
-        return ReceiptAnswer.model_validate(receipt_document(made))

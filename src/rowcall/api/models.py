@@ -1,15 +1,15 @@
 """What goes over the wire, as the OpenAPI document tells it."""
 
 from datetime import datetime
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from rowcall.errors import Final
 from rowcall.formats import ReadOptions
-from rowcall.model import Code, Mode, State
+from rowcall.model import Code, Mode, State, Wish
 from rowcall.store.jobs import JobConfig
 
 
@@ -28,6 +28,8 @@ class ImportConfig(Wire):
     constants: dict[str, str] = {}
     """Field to a value for every row."""
     dry_run: bool = False
+    hold: bool = False
+    """Begin only on `start` or `kickoff`."""
     encoding: str | None = None
     delimiter: str | None = None
     sheet: str | int | None = None
@@ -73,6 +75,7 @@ class Counts(Wire):
     unchanged: int
     skipped: int
     failed: int
+    cancelled: int
     blank: int
     header: int
     other: int
@@ -100,6 +103,10 @@ class JobAnswer(Wire):
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
+    wish: Wish | None
+    """What was asked for and is about to happen."""
+    allowed: list[str]
+    """The moves that are possible now."""
     error: Told | None
 
 
@@ -129,13 +136,62 @@ class Item(Wire):
     issues: list[IssueAnswer]
     values: dict[str, str | None]
     target_key: list[str] | None
+    attempt: int | None
+    at: datetime | None
 
 
 class ItemPage(Wire):
     """Some rows; `next` leads to more."""
 
     items: list[Item]
-    next: int | None
+    next: str | None
+
+
+class PendingItem(Wire):
+    """A row of some job that waits for something or somebody."""
+
+    job_id: UUID
+    job_number: str
+    importer: str
+    row: int
+    line: int
+    status: str
+    issues: list[IssueAnswer]
+    at: datetime | None
+
+
+class PendingPage(Wire):
+    """Some of them; `next` leads to more."""
+
+    items: list[PendingItem]
+    next: str | None
+
+
+class AttemptAnswer(Wire):
+    """What became of a row when it was tried."""
+
+    attempt: int
+    status: str
+    issues: list[IssueAnswer]
+    target_key: list[str] | None
+    at: datetime
+
+
+class ReprocessRequest(Wire):
+    """Which rows to try again: those that failed, unless something else is said."""
+
+    statuses: list[str] = ["failed"]
+    code: str | None = None
+    field: str | None = None
+    rows: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1, max_length=100_000)] | None = None
+    """Numbers of rows."""
+
+
+class ReprocessAnswer(Wire):
+    """The job, and how many of its rows are tried again."""
+
+    job: JobAnswer
+    rows: int
 
 
 class ColumnAnswer(Wire):
@@ -158,6 +214,13 @@ class IssueCountAnswer(Wire):
     status: str
     count: int
     first_row: int
+
+
+class ResultsSummary(Wire):
+    """What became of the rows, counted."""
+
+    counts: Counts
+    issues: list[IssueCountAnswer]
 
 
 class ReceiptAnswer(Wire):
@@ -194,3 +257,20 @@ class Problem(BaseModel):
     code: str
     detail: str
     hint: str = ""
+    state: str | None = None
+    """Where a job is that can't be moved so."""
+    allowed: list[str] | None = None
+    """How it can be moved."""
+
+
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Problem, "description": what}
+    for status, what in {
+        400: "The request can't be understood",
+        404: "There is no such thing",
+        409: "Not in this state",
+        413: "Too large",
+        422: "Understood, and not acceptable",
+        503: "Not now: try again",
+    }.items()
+}

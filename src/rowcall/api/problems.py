@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from rowcall.engine.failures import failure_of
-from rowcall.errors import Retryable, RowcallError
+from rowcall.errors import Retryable, RowcallError, WrongState
 from rowcall.model import Code
 
 _STATUSES = {
@@ -57,7 +57,8 @@ def problem(status: int, code: str, detail: str, *, hint: str = "", **more: Any)
 def _failed(_: Request, error: Exception) -> JSONResponse:
     failure = failure_of(error)
     status = 503 if isinstance(failure, Retryable) else _STATUSES.get(Code(failure.code), 422)
-    return problem(status, failure.code, failure.message, hint=failure.hint)
+    where = {"state": failure.state, "allowed": failure.allowed} if isinstance(failure, WrongState) else {}
+    return problem(status, failure.code, failure.message, hint=failure.hint, **where)
 
 
 def _invalid(_: Request, error: Exception) -> JSONResponse:

@@ -22,6 +22,7 @@ from rowcall.cli.progress import job_progress
 from rowcall.cli.rows import issues_table
 from rowcall.cli.screen import document, screen
 from rowcall.config import Settings, settings_from
+from rowcall.engine import moves
 from rowcall.engine.documents import counts_document, file_document, row_document, rows_of
 from rowcall.engine.failures import failure_document, failure_of
 from rowcall.engine.finish import start_processing
@@ -35,10 +36,11 @@ from rowcall.importer.registry import Registry, load_registry
 from rowcall.model import Code, Mode, State, Status
 from rowcall.store import jobs
 from rowcall.store.db import Database, open_database
+from rowcall.store.grid import RowResult, Wanted, results_of
 from rowcall.store.jobs import Job, JobConfig, JobCounts
 from rowcall.store.mappings import ColumnMapping, columns_of
 from rowcall.store.packs import migrate_pack
-from rowcall.store.results import RowResult, Wanted, last_sign_of, results_of
+from rowcall.store.results import last_sign_of
 
 _SHOWN = 10
 _Workers = Annotated[int | None, typer.Option(min=1, help="How many threads commit; else ROWCALL_WORKERS.")]
@@ -179,6 +181,8 @@ def _take_up(database: Database, job: Job, importer: type[Importer]) -> None:
         if job.state is State.VALIDATED and not job.config.dry_run:
             with control.transaction():
                 start_processing(control, job, importer)
+        elif job.state is State.PAUSED:
+            moves.resume(control, job)
         elif job.ended or job.state is State.VALIDATED:
             what = "was a dry run" if job.config.dry_run and not job.ended else f"is {job.state}"
             raise Final(
@@ -273,7 +277,7 @@ def _look(run: Run, job: Job) -> End:
     try:
         with run.database.connect("import") as connection:
             job = jobs.get_job(connection, str(job.id))
-            wanted = Wanted(status=Status.FAILED, most=_SHOWN)
+            wanted = Wanted(statuses=(Status.FAILED,), most=_SHOWN)
             took = last_sign_of(connection, job) - job.created_at
             return End(
                 job=job,
@@ -344,6 +348,10 @@ def _what_now(end: End) -> str:
         return "A dry run: nothing was changed."
     if end.job.state is State.VALIDATED:
         return f"Nothing is changed yet. Commit it with: [bold]rowcall resume {end.job.number}[/]"
+    if end.job.state is State.PAUSED:
+        return f"It is paused. Go on with: [bold]rowcall resume {end.job.number}[/]"
+    if end.job.state is State.CANCELLED:
+        return "It was cancelled: what is done stays done, the other rows were not touched."
     if end.job.state is State.INVALID:
         return f"[red]Nothing was imported:[/] {end.job.importer} takes all rows of a file or none."
     return ""

@@ -14,13 +14,11 @@ from rowcall.cli.options import one_of
 from rowcall.cli.screen import screen, short, table, visible
 from rowcall.config import settings_from
 from rowcall.engine.documents import row_document, values_of
-from rowcall.model import Status
 from rowcall.store.db import open_database
+from rowcall.store.grid import STATUSES, RowResult, Wanted, results_of
 from rowcall.store.jobs import get_job
 from rowcall.store.mappings import columns_of
-from rowcall.store.results import RowResult, Wanted, results_of
 
-_STATUSES = (*(status.value for status in Status), "pending")
 _SHOWN = 50
 _VALUE_SHOWN = 24
 COLOURS = {
@@ -30,12 +28,13 @@ COLOURS = {
     "skipped": "dim",
     "failed": "red",
     "pending": "yellow",
+    "cancelled": "dim",
 }
 
 
 def rows(
     job: Annotated[str, typer.Argument(metavar="JOB", help="The job's number or id.")],
-    status: Annotated[str | None, typer.Option(help=f"Only rows that are {', '.join(_STATUSES)}.")] = None,
+    status: Annotated[str | None, typer.Option(help=f"Only rows that are {', '.join(STATUSES)}.")] = None,
     code: Annotated[str | None, typer.Option(help="Only rows with an issue of this code.")] = None,
     field: Annotated[str | None, typer.Option(help="Only rows with an issue in this field.")] = None,
     limit: Annotated[
@@ -44,8 +43,9 @@ def rows(
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object per row, one on each line.")] = False,
 ) -> None:
     """Tell what became of each row: its status, what is wrong with it, and its cells as they came in."""
+    one_of("--status", status, STATUSES)
     wanted = Wanted(
-        status=one_of("--status", status, _STATUSES),
+        statuses=(status,) if status else (),
         code=code,
         field=field,
         most=limit if as_json else (limit or _SHOWN) + 1,

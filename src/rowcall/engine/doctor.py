@@ -18,7 +18,7 @@ from rowcall.store.targets import Target, describe
 
 _EXAMPLES = 5
 _ACCOUNTED = (State.VALIDATED, State.INVALID, State.COMPLETED, State.COMPLETED_WITH_ERRORS)
-_EFFECTIVE = (State.PROCESSING, State.COMPLETED, State.COMPLETED_WITH_ERRORS)
+_EFFECTIVE = (State.PROCESSING, State.PAUSED, State.CANCELLED, State.COMPLETED, State.COMPLETED_WITH_ERRORS)
 
 
 class Verdict(StrEnum):

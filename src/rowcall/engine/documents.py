@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
+from rowcall.engine.moves import allowed
 from rowcall.engine.receipt import Receipt
 from rowcall.importer import Field, Importer
-from rowcall.model import Status
+from rowcall.model import State, Status
+from rowcall.store.grid import RowResult
 from rowcall.store.jobs import Job, JobCounts
 from rowcall.store.mappings import ColumnMapping
-from rowcall.store.results import RowResult
+from rowcall.store.results import IssueCount
 
 _SHARED = frozenset(part.name for part in fields(Field))
 
@@ -28,6 +30,8 @@ def job_document(job: Job, counts: JobCounts) -> dict[str, Any]:
         "createdAt": job.created_at,
         "startedAt": job.processing_started_at,
         "endedAt": job.completed_at,
+        "wish": job.wish,
+        "allowed": allowed(job),
         "error": job.last_error,
     }
 
@@ -46,6 +50,7 @@ def counts_document(job: Job, counts: JobCounts) -> dict[str, int]:
         "unchanged": counts.unchanged,
         "skipped": counts.skipped,
         "failed": counts.failed,
+        "cancelled": rows_of(job, counts) - counts.done if job.state is State.CANCELLED else 0,
         "blank": job.blank_lines,
         "header": job.header_lines,
         "other": job.other_lines,
@@ -66,6 +71,8 @@ def row_document(result: RowResult, headers: Sequence[str]) -> dict[str, Any]:
         "issues": result.issues or [],
         "values": values_of(result, headers),
         "targetKey": result.target_key,
+        "attempt": result.attempt,
+        "at": result.at,
     }
 
 
@@ -98,17 +105,21 @@ def receipt_document(made: Receipt) -> dict[str, Any]:
         "counts": {
             "rows": balance.rows,
             **{status.value: getattr(balance, status.value) for status in Status},
+            "cancelled": balance.cancelled,
             "blank": job.blank_lines,
             "header": job.header_lines,
             "other": job.other_lines,
         },
         "balanced": balance.holds,
-        "issues": [
-            {"code": i.code, "field": i.field, "status": i.status, "count": i.count, "firstRow": i.first_row}
-            for i in made.issues
-        ],
+        "issues": [issue_count_document(issue) for issue in made.issues],
         "error": job.last_error,
     }
+
+
+def issue_count_document(issue: IssueCount) -> dict[str, Any]:
+    """How often something was wrong, for a program."""
+    about = {"code": issue.code, "field": issue.field, "status": issue.status}
+    return {**about, "count": issue.count, "firstRow": issue.first_row}
 
 
 def _column_document(column: ColumnMapping) -> dict[str, Any]:

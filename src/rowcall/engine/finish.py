@@ -26,11 +26,14 @@ class Balance:
     unchanged: int
     skipped: int
     failed: int
+    cancelled: int
+    """Rows of a cancelled job that nothing became of."""
 
     @property
     def holds(self) -> bool:
         parts = self.created + self.updated + self.unchanged + self.skipped + self.failed
-        return self.row_count == self.rows == self.done == self.outcomes == parts
+        accounted = {self.done, self.outcomes, parts}
+        return self.row_count == self.rows and accounted == {self.rows - self.cancelled}
 
 
 def balance_of(connection: Connection[Any], job: Job) -> Balance:

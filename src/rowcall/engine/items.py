@@ -36,7 +36,7 @@ def process_items(database: Database, connection: Connection[Any], work: Work, i
         return False
     judged = judge(connection, work, batch)
     with _renewed(database, work, batch, owner, importer.lease_seconds):
-        outcomes = _skipped(judged.good) if work.dry else asyncio.run(_process(importer, judged.good))
+        outcomes = _skipped(judged.good) if work.dry else asyncio.run(process_rows(importer, judged.good))
     frame = outcomes_frame(work.importer, outcomes, judged.good["number"].to_list())
     _keep(connection, work, batch, owner, judged, frame)
     return True
@@ -72,7 +72,8 @@ def _renewed(database: Database, work: Work, batch: RowBatch, owner: str, second
         thread.join()
 
 
-async def _process(importer: ItemImporter, rows: pl.DataFrame) -> list[RowOutcome]:
+async def process_rows(importer: ItemImporter, rows: pl.DataFrame) -> list[RowOutcome]:
+    """The outcomes of rows, some of them asked about at the same time."""
     places = asyncio.Semaphore(importer.concurrency)
 
     async def one(row: Mapping[str, Any]) -> RowOutcome:

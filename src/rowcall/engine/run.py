@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,7 +20,9 @@ from rowcall.engine.finish import balance_of, finish_job, start_processing
 from rowcall.engine.ingest import Ingesting, ingest, open_file
 from rowcall.engine.items import process_items
 from rowcall.engine.map import blank_is_none, decide_readings, map_columns, watched
+from rowcall.engine.moves import granted
 from rowcall.engine.pace import Pace
+from rowcall.engine.reprocess import try_again
 from rowcall.engine.scratch import Scratch
 from rowcall.engine.second_look import look_again, plan_together, refers_to_itself, some_wait
 from rowcall.engine.sequences import keep_ahead
@@ -27,7 +30,7 @@ from rowcall.engine.whole_file import process_whole_file
 from rowcall.engine.work import NO_TARGET, Work, checked_target, limits_of, prepare_work
 from rowcall.errors import Final, Retryable, RowcallError
 from rowcall.importer import Importer, ItemImporter, WholeFileImporter
-from rowcall.model import Code, State
+from rowcall.model import WORKING, Code, State
 from rowcall.store import jobs, staging
 from rowcall.store.db import Database, translated
 from rowcall.store.jobs import Job
@@ -39,6 +42,7 @@ _TOLD_EVERY = 0.25
 _ROUND = 0.01
 _LONGEST_ROUND = 1.0
 """Seconds between rounds: what still waits then is in the hands of others. They double while nothing changes."""
+_WATCHED_EVERY = 0.3
 _MOST_FAILURES = 20
 """In a row, of one batch, before the work is given up; the job can be resumed."""
 
@@ -52,6 +56,9 @@ class Run:
     settings: Settings
     tell: Callable[["Progress"], None] = lambda _: None
     stop: threading.Event = field(default_factory=threading.Event)
+    """Set by whoever wants this job's work to end at the next occasion."""
+    yields: Callable[[], bool] = lambda: False
+    """Whether to make room for other jobs; asked only when that costs little."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +177,7 @@ def _process(run: Run, control: Connection[Any], job: Job) -> Job:
     if together:
         plan_together(control, work, Hopes(shortest_route(control, work)), partial(_check, run, job))
     if not work.dry:
+        try_again(control, work, partial(_check, run, job))
         look_again(control, work, partial(_check, run, job))
     with control.transaction():
         return finish_job(control, job, run.importer)
@@ -207,6 +215,8 @@ def _labour(run: Run, control: Connection[Any], work: Work) -> None:
         while alive := next((thread for thread in threads if thread.is_alive()), None):
             alive.join(_TOLD_EVERY)
             _tell_counts(run, control, work.job)
+            if run.yields():
+                run.stop.set()
             if run.stop.is_set():
                 halt.set()
     finally:
@@ -313,13 +323,41 @@ def _through_restarts(run: Run, job: Job) -> Job:
                 job = jobs.get_job(control, str(job.id))
                 progress = job.state, jobs.counts_of(control, job)
                 failures, seen = (failures if progress == seen else 0), progress
-                return _advanced(run, control, job, last=failures + 1 >= _MOST_FAILURES)
+                with _watched(run, job):
+                    return _advanced(run, control, job, last=failures + 1 >= _MOST_FAILURES)
         except (psycopg.Error, Retryable) as error:
             trouble = translated(error) if isinstance(error, psycopg.Error) else error
             failures += 1
             if run.stop.is_set() or failures >= _MOST_FAILURES or not _may_pass(trouble):
                 raise trouble from error
             run.stop.wait(min(2.0, 0.02 * 2**failures))
+
+
+@contextmanager
+def _watched(run: Run, job: Job) -> Generator[None]:
+    """Meanwhile look, on a connection of its own, whether somebody wishes the work to end or its time is over."""
+    done = threading.Event()
+    thread = threading.Thread(target=_watch, args=(run, job, done), name="watch", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def _watch(run: Run, job: Job, done: threading.Event) -> None:
+    over = time.monotonic() + job.slice_ms / 1000 if job.slice_ms else None
+    while not done.wait(_WATCHED_EVERY):  # most jobs end before
+        with suppress(psycopg.Error, Retryable), run.database.connect("watch") as connection:
+            while not done.is_set():
+                if over and time.monotonic() > over:
+                    connection.execute(query("slice_over"), {"id": job.id})
+                wish = connection.execute(query("wish_of"), {"id": job.id}).fetchone()
+                if wish and wish[0]:
+                    run.stop.set()
+                    return
+                done.wait(_WATCHED_EVERY)
 
 
 def _may_pass(trouble: RowcallError) -> bool:
@@ -330,10 +368,14 @@ def _may_pass(trouble: RowcallError) -> bool:
 def _advanced(run: Run, control: Connection[Any], job: Job, *, last: bool) -> Job:
     """The job as far as it goes, with a note of what stopped it unless that may pass. `last`: it is not tried again."""
     try:
-        return advance(run, control, job)
+        job = granted(control, job) or advance(run, control, job)
+        return granted(control, job) or job
     except Exception as error:
         trouble = failure_of(error)
-        if trouble.code != Code.INTERRUPTED and (last or not _may_pass(trouble)):
+        if trouble.code == Code.INTERRUPTED:
+            if moved := granted(control, jobs.get_job(control, str(job.id))):
+                return moved
+        elif last or not _may_pass(trouble):
             with suppress(psycopg.Error):  # a database that is away takes no notes
                 _note(control, job, trouble, for_good=isinstance(error, Final))
         raise
@@ -344,5 +386,7 @@ def _note(control: Connection[Any], job: Job, trouble: RowcallError, *, for_good
     now = jobs.get_job(control, str(job.id))
     if for_good and now.state in (State.UPLOADED, State.COLUMN_MAPPING):
         jobs.move(control, now, State.FAILED, error=trouble)
+    elif now.background and now.state in WORKING:  # else it would be tried again for ever
+        jobs.move(control, now, State.PAUSED, error=trouble)
     elif not now.ended:
         jobs.note_error(control, now, trouble)

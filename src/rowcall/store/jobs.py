@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 
 from rowcall.errors import Final, RowcallError
 from rowcall.formats import Counts, ReadOptions
-from rowcall.model import MOVES, Code, Mode, State
+from rowcall.model import ENDED, MOVES, Code, Mode, State, Wish
 from rowcall.store.files import StoredFile
 from rowcall.store.queries import query
 
@@ -24,7 +24,6 @@ _DYING = 3.0
 """Seconds that the session of a killed process may last."""
 LOCAL = UUID("00000000-0000-7000-8000-000000000000")
 """The organisation that everything belongs to where there are no accounts."""
-ENDED = frozenset(state for state, moves in MOVES.items() if not moves)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +79,11 @@ class Job:
     processing_started_at: datetime | None
     completed_at: datetime | None
     last_error: dict[str, str] | None
+    background: bool
+    wish: Wish | None
+    paused_from: State | None
+    slice_ms: int | None
+    request_id: str | None
 
     @property
     def ended(self) -> bool:
@@ -140,7 +144,12 @@ def select_jobs(connection: Connection[Any], name: str, given: dict[str, Any]) -
 
 
 def _job(row: dict[str, Any]) -> Job:
-    told: dict[str, Any] = {"state": State(row["state"]), "config": msgspec.convert(row["config"], JobConfig)}
+    told: dict[str, Any] = {
+        "state": State(row["state"]),
+        "config": msgspec.convert(row["config"], JobConfig),
+        "wish": row["wish"] and Wish(row["wish"]),
+        "paused_from": row["paused_from"] and State(row["paused_from"]),
+    }
     return Job(**{**row, **told})
 
 

@@ -1,20 +1,18 @@
 """Jobs as requests make and list them: once for each idempotency key, page by page."""
 
-import base64
-import binascii
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-import msgspec
 import psycopg
 from psycopg import Connection
 from psycopg.rows import scalar_row
 
 from rowcall.errors import Final
-from rowcall.model import Code
+from rowcall.model import Code, Wish
 from rowcall.store import jobs
+from rowcall.store.cursors import decoded, encoded
 from rowcall.store.files import StoredFile
 from rowcall.store.jobs import Job, JobConfig
 from rowcall.store.queries import query
@@ -31,6 +29,8 @@ class Origin:
     idempotency_key: str | None = None
     fingerprint: str | None = None
     """Of all that the request asked for."""
+    hold: bool = False
+    """It begins only when somebody says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ def create_or_find(
             whose: dict[str, Any] = {"account": origin.account, "organisation": origin.organisation}
             job = jobs.create_job(connection, importer, file, file_name=file_name, config=config, **whose)
             about = {name: getattr(origin, name) for name in _KEPT}
-            connection.execute(query("set_origin"), {"id": job.id, **about})
-            return job, True
+            connection.execute(query("set_origin"), {"id": job.id, "wish": Wish.HOLD if origin.hold else None, **about})
+            return jobs.get_job(connection, str(job.id)), True
     except psycopg.errors.UniqueViolation:
         given = {"organisation": origin.organisation, "key": origin.idempotency_key}
         found = connection.execute(query("job_by_key"), given).fetchone()
@@ -81,21 +81,9 @@ def page_of_jobs(
     size: int,
 ) -> JobsPage:
     """An organisation's jobs behind a cursor, the newest first."""
-    at, last = _decoded(after) if after else (None, None)
+    at, last = decoded("jobs", after, tuple[datetime, UUID]) if after else (None, None)
     given = {"organisation": organisation, "state": state, "importer": importer, "at": at, "last": last, "most": size}
     found = jobs.select_jobs(connection, "page_of_jobs", given)
     total = next(connection.cursor(row_factory=scalar_row).execute(query("count_jobs"), given))
-    more = _encoded(found[-1].created_at, found[-1].id) if len(found) == size else None
+    more = encoded("jobs", [found[-1].created_at, found[-1].id]) if len(found) == size else None
     return JobsPage(found, total, more)
-
-
-def _encoded(at: datetime, last: UUID) -> str:
-    return base64.urlsafe_b64encode(msgspec.json.encode([at, last])).rstrip(b"=").decode()
-
-
-def _decoded(cursor: str) -> tuple[datetime, UUID]:
-    try:
-        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-        return msgspec.json.decode(text, type=tuple[datetime, UUID])
-    except (binascii.Error, ValueError, msgspec.DecodeError) as error:
-        raise Final(Code.BAD_CURSOR, "The cursor is none that was given out.") from error

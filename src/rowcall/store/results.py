@@ -1,6 +1,6 @@
-"""What became of a job's rows, for whoever asks: row by row, and counted."""
+"""What became of jobs, counted."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,36 +9,8 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row, dict_row, scalar_row
 
-from rowcall.model import Status
 from rowcall.store.jobs import Job, JobCounts
 from rowcall.store.queries import query
-
-_PAGE = 2_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowResult:
-    """A row as it came in, and what became of it."""
-
-    row: int
-    line: int
-    status: str
-    """One of `Status`, or pending."""
-    issues: list[dict[str, Any]] | None
-    cells: list[str | None]
-    target_key: list[str] | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """Which rows of a job to give. None: no matter."""
-
-    status: str | None = None
-    code: str | None = None
-    field: str | None = None
-    after: int = 0
-    """Only rows behind this one."""
-    most: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,21 +22,6 @@ class IssueCount:
     status: str
     count: int
     first_row: int
-
-
-def results_of(connection: Connection[Any], job_id: UUID, wanted: Wanted) -> Iterator[RowResult]:
-    """The rows in their order, fetched page by page: a reader may take its time, and memory doesn't grow."""
-    name = "results_failed" if wanted.status == Status.FAILED else "results"
-    given = {"id": job_id, "status": wanted.status, "code": wanted.code, "field": wanted.field}
-    after, left = wanted.after, wanted.most
-    while left is None or left > 0:
-        size = _PAGE if left is None else min(left, _PAGE)
-        cursor = connection.cursor(row_factory=class_row(RowResult))
-        page = cursor.execute(query(name), {**given, "after": after, "most": size}).fetchall()
-        yield from page
-        if len(page) < size:
-            return
-        after, left = page[-1].row, None if left is None else left - size
 
 
 def count_issues(connection: Connection[Any], job_id: UUID) -> list[IssueCount]:
@@ -86,3 +43,10 @@ def counts_of_jobs(connection: Connection[Any], jobs: Sequence[Job]) -> dict[UUI
     rows = connection.cursor(row_factory=dict_row).execute(query("counts_of_jobs"), given)
     counted = {row.pop("job_id"): JobCounts(**row) for row in rows}
     return {job.id: counted.get(job.id, JobCounts()) for job in jobs}
+
+
+def attempts_of(connection: Connection[Any], job_id: UUID, row: int) -> list[dict[str, Any]]:
+    """What became of a row each time that it was tried, the latest first."""
+    given = {"id": job_id, "number": row}
+    found = connection.cursor(row_factory=dict_row).execute(query("attempts_of"), given).fetchall()
+    return [{**attempt, "issues": attempt["issues"] or []} for attempt in found]

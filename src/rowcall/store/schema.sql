@@ -37,7 +37,7 @@ CREATE TABLE rowcall.job (
     file_name              text NOT NULL,
     account                text NOT NULL,
     state                  text NOT NULL CHECK (state IN (
-        'UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'VALIDATED', 'INVALID', 'PROCESSING',
+        'UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'VALIDATED', 'INVALID', 'PROCESSING', 'PAUSED', 'CANCELLED',
         'COMPLETED', 'COMPLETED_WITH_ERRORS', 'FAILED')),
     row_count              bigint,
     header_lines           bigint NOT NULL DEFAULT 0,
@@ -52,13 +52,29 @@ CREATE TABLE rowcall.job (
     client_address         text,
     idempotency_key        text,
     fingerprint            text,
-    background             boolean NOT NULL DEFAULT false
+    background             boolean NOT NULL DEFAULT false,
+    -- what was asked for while somebody worked on it: whoever does sees to it
+    wish                   text CHECK (wish IN ('hold', 'pause', 'cancel')),
+    paused_from            text,
+    -- how long to work on it before it pauses by itself
+    slice_ms               integer
 );
 CREATE UNIQUE INDEX job_idempotency_key ON rowcall.job (organisation_id, idempotency_key);
 CREATE INDEX job_organisation ON rowcall.job (organisation_id, created_at DESC, id DESC);
 CREATE INDEX job_created_at ON rowcall.job (created_at DESC, id);
 CREATE INDEX job_unfinished ON rowcall.job (file_sha256, importer)
     WHERE state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING');
+
+-- Every move that a job made.
+CREATE TABLE rowcall.job_event (
+    id               bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    job_id           uuid NOT NULL REFERENCES rowcall.job ON DELETE CASCADE,
+    organisation_id  uuid NOT NULL,
+    before           text,
+    after            text NOT NULL,
+    at               timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX job_event_job ON rowcall.job_event (job_id, id);
 
 -- The columns of a job's file: the field each goes to, and how its texts are read.
 CREATE TABLE rowcall.column_mapping (
@@ -107,6 +123,7 @@ CREATE TABLE rowcall.batch (
         state = 'pending' OR created + updated + unchanged + skipped + failed = last_row - first_row + 1)
 );
 CREATE INDEX batch_pending ON rowcall.batch (job_id, number) WHERE state = 'pending';
+CREATE INDEX batch_flagged ON rowcall.batch (updated_at) WHERE failed > 0 OR state = 'pending';
 
 -- Rows that lose against another row of their file, decided before any is committed.
 CREATE TABLE rowcall.duplicate (
@@ -143,13 +160,44 @@ CREATE TABLE rowcall.row_key (
 );
 CREATE INDEX row_key_job ON rowcall.row_key (job_id, row_number);
 
--- A row with what became of it: its latest outcome, else what its batch waits for.
+-- Rows that wait for another attempt.
+CREATE TABLE rowcall.retry (
+    job_id      uuid NOT NULL REFERENCES rowcall.job ON DELETE CASCADE,
+    row_number  bigint NOT NULL,
+    PRIMARY KEY (job_id, row_number)
+);
+
+-- What became of rows in earlier attempts.
+CREATE TABLE rowcall.attempt (
+    job_id      uuid NOT NULL REFERENCES rowcall.job ON DELETE CASCADE,
+    row_number  bigint NOT NULL,
+    attempt     smallint NOT NULL,
+    status      rowcall.status NOT NULL,
+    target_key  text[],
+    issues      jsonb,
+    at          timestamptz NOT NULL,
+    PRIMARY KEY (job_id, row_number, attempt)
+);
+
+-- A row with what became of it: its outcome, unless it is tried again; else what its job waits for.
 CREATE VIEW rowcall.row_status AS
-SELECT r.job_id, r.number, r.line, r.cells, coalesce(o.status::text, 'pending') AS status,
+SELECT r.job_id, r.number, r.line, r.cells,
+       CASE WHEN o.status IS NULL AND j.state = 'CANCELLED' THEN 'cancelled'
+            WHEN o.status IS NULL OR t.row_number IS NOT NULL THEN 'pending'
+            ELSE o.status::text END AS status,
        o.attempt, o.target_key, o.issues, o.before, o.result, o.at
 FROM rowcall.row r
-LEFT JOIN LATERAL (
-    SELECT * FROM rowcall.outcome o
-    WHERE o.job_id = r.job_id AND o.row_number = r.number
-    ORDER BY o.attempt DESC LIMIT 1
-) o ON true;
+JOIN rowcall.job j ON j.id = r.job_id
+LEFT JOIN rowcall.outcome o ON o.job_id = r.job_id AND o.row_number = r.number
+LEFT JOIN rowcall.retry t ON t.job_id = r.job_id AND t.row_number = r.number;
+
+-- Whether some session has a job to itself.
+CREATE FUNCTION rowcall.is_worked_on(job uuid) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (
+        SELECT FROM pg_catalog.pg_locks l, pg_catalog.hashtextextended('rowcall job ' || job::text, 0) AS key
+        WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+          AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
+          AND (l.classid::bigint << 32 | l.objid::bigint) = key)
+$$;
+CREATE INDEX job_working ON rowcall.job (organisation_id, created_at)
+    WHERE background AND state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING');

@@ -2,33 +2,46 @@
 
 Whatever happens to it, the jobs go on: their states are in the database, and every few seconds one of the workers looks
 for jobs that nobody attends to.
+
+Fair between organisations: each may have so many jobs worked on at a time, one place is kept for an organisation that
+has none, and a job makes room at the end of a batch when another organisation waits.
 """
 
 import asyncio
 import logging
+import os
+import signal
 import threading
-from contextlib import suppress
+import time
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
+import psycopg
 from procrastinate import App, PsycopgConnector
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, Connection
 from psycopg.rows import scalar_row
 
 from rowcall.config import Settings
 from rowcall.engine.run import Run, run_job
-from rowcall.errors import RowcallError
+from rowcall.errors import Retryable, RowcallError
 from rowcall.importer.registry import Registry
-from rowcall.model import Code
+from rowcall.model import WORKING, Code
 from rowcall.store import jobs
 from rowcall.store.db import Database
+from rowcall.store.jobs import Job
 from rowcall.store.queries import query
 from rowcall.worker.queue import ADVANCE, SCHEMA, nudge
 
-_RECOVERY = "* * * * * */10"
-"""When to look for jobs that nobody attends to: every ten seconds."""
+_RECOVERY = 1.0
+"""Seconds between looks for jobs that nobody attends to."""
 _GRACE = 30.0
 """Seconds that work under way has to come to an end when the process is told to stop."""
+_TURN = 5.0
+"""Seconds that a job is worked on before it makes room for others."""
 _log = logging.getLogger(__name__)
 
 
@@ -39,49 +52,136 @@ class Worker:
     database: Database
     registry: Registry
     settings: Settings
-    stop: threading.Event = field(default_factory=threading.Event)
+    stopping: bool = False
+    _runs: dict[UUID, Run] = field(default_factory=dict[UUID, Run])
+    _places: Counter[UUID] = field(default_factory=Counter[UUID])
+    """Jobs that are worked on here, by organisation."""
+    _guard: threading.Lock = field(default_factory=threading.Lock)
 
     async def run(self) -> None:
-        """Work until told to stop by a signal."""
+        """Work until told to stop by a signal; a second one ends it at once."""
         app = self._app()
         async with app.open_async():
-            try:
-                await app.run_worker_async(
-                    concurrency=self.settings.jobs_at_once + 1,  # one for the chores
+            working = asyncio.create_task(
+                app.run_worker_async(
+                    concurrency=self.settings.jobs_at_once + 2,  # one for an organisation that has none, one for chores
                     fetch_job_polling_interval=2.0,
                     delete_jobs="always",
                     shutdown_graceful_timeout=_GRACE,
+                    install_signal_handlers=False,
                 )
-            finally:
-                self.stop.set()
+            )
+            for number in (signal.SIGTERM, signal.SIGINT):
+                asyncio.get_running_loop().add_signal_handler(number, self.halt, working)
+            recovering = asyncio.create_task(self._recover_always())
+            with suppress(asyncio.CancelledError):
+                await working
+            recovering.cancel()
+
+    def halt(self, working: "asyncio.Task[None] | None" = None) -> None:
+        """Take no new work, and end what is under way with the batches that are."""
+        if self.stopping:
+            os._exit(1)
+        self.stopping = True
+        with self._guard:
+            for run in self._runs.values():
+                run.stop.set()
+        if working:
+            working.cancel()
 
     def _app(self) -> App:
         app = App(connector=PsycopgConnector(conninfo=self.database.url, configure=_in_schema, min_size=1, max_size=4))
         app.task(name=ADVANCE)(self.advance)
-
-        @app.periodic(cron=_RECOVERY)
-        @app.task(name="recover")
-        def recover(timestamp: int) -> None:  # pyright: ignore[reportUnusedFunction] (registered)
-            del timestamp
-            self.recover()
-
         return app
+
+    async def _recover_always(self) -> None:
+        while True:
+            await asyncio.sleep(_RECOVERY)
+            with suppress(psycopg.Error, Retryable):
+                await asyncio.to_thread(self.recover)
 
     def advance(self, job_id: str) -> None:
         """Take a job as far as it goes. What stops it is noted with the job; here it is only logged."""
-        with self.database.reconnect("worker") as connection:
+        with self.database.reconnect("turn", idle_timeout=3600) as connection:
             job = jobs.get_job(connection, job_id)
+            if _one(connection, "is_worked_on", {"id": job.id}):
+                return
+            with self._place(connection, job) as has_place:
+                if not has_place or self.stopping:
+                    return
+                self._work(job)
+        with suppress(psycopg.Error, Retryable), self.database.connect("turn") as connection:
+            self._nudge_next(connection, jobs.get_job(connection, job_id))
+
+    def _work(self, job: Job) -> None:
+        run = Run(self.database, self.registry.importer(job.importer), self.settings, yields=_Turn(self, job).is_over)
+        with self._guard:
+            self._runs[job.id] = run
         try:
-            run_job(Run(self.database, self.registry.importer(job.importer), self.settings, stop=self.stop), job)
+            run_job(run, job)
         except RowcallError as error:
             if error.code not in (Code.JOB_BUSY, Code.INTERRUPTED):  # another has it; it goes on elsewhere
                 _log.warning("job %s: %s %s", job.number, error.code, error.message)
+        finally:
+            with self._guard:
+                del self._runs[job.id]
+
+    @contextmanager
+    def _place(self, connection: Connection[Any], job: Job) -> Generator[bool]:
+        """Whether this job may be worked on here and now; that is kept until this ends, or the process does."""
+        with self._guard:
+            full = self._places.total() - self.settings.jobs_at_once
+            may = job.id not in self._runs and (full < 0 or (full == 0 and not self._places[job.organisation_id]))
+            self._places[job.organisation_id] += may
+        try:
+            places = range(self.settings.jobs_per_organisation)
+            whose = {"organisation": job.organisation_id}
+            yield may and any(_one(connection, "take_place", {**whose, "place": place}) for place in places)
+        finally:
+            with self._guard:
+                self._places[job.organisation_id] -= may
+
+    def _nudge_next(self, connection: Connection[Any], job: Job) -> None:
+        """A place is free: for the next job of the organisation that waits, then for this one if it is not through."""
+        waiting = _one(connection, "next_waiting", {"organisation": job.organisation_id})
+        for job_id in dict.fromkeys([waiting, job.id if job.state in WORKING else None]):
+            if job_id:
+                nudge(connection, job_id)
 
     def recover(self) -> None:
         """Nudge for jobs that nobody attends to: whoever worked on them is gone, or their nudge is."""
-        with self.database.reconnect("recovery") as connection:
-            for job_id in connection.cursor(row_factory=scalar_row).execute(query("unattended_jobs")).fetchall():
+        with self.database.connect("recovery") as connection:
+            connection.execute(query("stale_nudges"))
+            given = {"most": self.settings.jobs_per_organisation}
+            for job_id in connection.cursor(row_factory=scalar_row).execute(query("unattended_jobs"), given).fetchall():
                 nudge(connection, job_id)
+
+
+@dataclass(slots=True)
+class _Turn:
+    """The time that a job may be worked on while others wait."""
+
+    worker: Worker
+    job: Job
+    next_look: float = field(default_factory=lambda: time.monotonic() + _TURN)
+
+    def is_over(self) -> bool:
+        """Whether the job had its turn and another organisation waits for one."""
+        if time.monotonic() < self.next_look:
+            return False
+        self.next_look = time.monotonic() + 1
+        given = {
+            "organisation": self.job.organisation_id,
+            "most": self.worker.settings.jobs_per_organisation,
+        }
+        with suppress(psycopg.Error, Retryable), self.worker.database.connect("turn") as connection:
+            return bool(_one(connection, "others_wait", given))
+        return False
+
+
+def _one(connection: Connection[Any], name: str, given: dict[str, Any]) -> Any:
+    """The one value that a query gives."""
+    return connection.cursor(row_factory=scalar_row).execute(query(name), given).fetchone()
 
 
 async def _in_schema(connection: AsyncConnection[Any]) -> None:
@@ -91,5 +191,4 @@ async def _in_schema(connection: AsyncConnection[Any]) -> None:
 
 def run_worker(worker: Worker) -> None:
     """Work until a signal comes."""
-    with suppress(asyncio.CancelledError):
-        asyncio.run(worker.run())
+    asyncio.run(worker.run())

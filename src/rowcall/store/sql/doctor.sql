@@ -101,11 +101,7 @@ SELECT j.number || ' ' || j.state || ' since ' || to_char(j.created_at, 'YYYY-MM
        || coalesce(', stopped by ' || (j.last_error ->> 'code'), '') AS found
 FROM rowcall.job j
 WHERE j.state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING')
-  AND NOT EXISTS (
-      SELECT FROM pg_locks l, hashtextextended('rowcall job ' || j.id::text, 0) AS key
-      WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
-        AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-        AND (l.classid::bigint << 32 | l.objid::bigint) = key)
+  AND NOT rowcall.is_worked_on(j.id)
 ORDER BY j.created_at
 
 -- stored_files --

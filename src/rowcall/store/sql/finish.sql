@@ -1,10 +1,12 @@
 -- balance --
 -- What the rows, the outcomes and the batches of a job say, each counted for itself.
-SELECT j.row_count,
-       (SELECT count(*) FROM rowcall.row r WHERE r.job_id = j.id) AS rows,
-       (SELECT coalesce(sum(last_row - first_row + 1), 0) FROM rowcall.batch b WHERE b.job_id = j.id AND b.state = 'done') AS done,
-       o.outcomes, o.created, o.updated, o.unchanged, o.skipped, o.failed
-FROM rowcall.job j, LATERAL (
+SELECT CASE j.state WHEN 'CANCELLED' THEN coalesce(j.row_count, r.rows) ELSE j.row_count END AS row_count, r.rows,
+       (SELECT coalesce(sum(last_row - first_row + 1), 0)::bigint FROM rowcall.batch b WHERE b.job_id = j.id AND b.state = 'done') AS done,
+       o.outcomes, o.created, o.updated, o.unchanged, o.skipped, o.failed,
+       CASE j.state WHEN 'CANCELLED' THEN (
+           SELECT coalesce(sum(last_row - first_row + 1), 0)::bigint FROM rowcall.batch b WHERE b.job_id = j.id AND b.state <> 'done')
+           ELSE 0 END AS cancelled
+FROM rowcall.job j, LATERAL (SELECT count(*) AS rows FROM rowcall.row r WHERE r.job_id = j.id) r, LATERAL (
     SELECT count(*) AS outcomes,
            count(*) FILTER (WHERE status = 'created') AS created, count(*) FILTER (WHERE status = 'updated') AS updated,
            count(*) FILTER (WHERE status = 'unchanged') AS unchanged, count(*) FILTER (WHERE status = 'skipped') AS skipped,

@@ -11,14 +11,17 @@ RETURNING 'BU' || to_char(day, 'YYYYMMDD') || lpad(last::text, greatest(4, lengt
 
 -- add_job --
 -- A new job for a stored file.
-INSERT INTO rowcall.job (id, number, organisation_id, importer, config, file_sha256, file_name, account, state)
-VALUES (%(id)s, %(number)s, %(organisation)s, %(importer)s, %(config)s, %(sha256)s, %(file_name)s, %(account)s, 'UPLOADED')
+WITH added AS (
+    INSERT INTO rowcall.job (id, number, organisation_id, importer, config, file_sha256, file_name, account, state)
+    VALUES (%(id)s, %(number)s, %(organisation)s, %(importer)s, %(config)s, %(sha256)s, %(file_name)s, %(account)s, 'UPLOADED'))
+INSERT INTO rowcall.job_event (job_id, organisation_id, after) VALUES (%(id)s, %(organisation)s, 'UPLOADED')
 
 -- get_job --
 -- One job by id or number.
 SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
        j.organisation_id, j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
-       j.created_at, j.processing_started_at, j.completed_at, j.last_error
+       j.created_at, j.processing_started_at, j.completed_at, j.last_error,
+       j.background, j.wish, j.paused_from, j.slice_ms, j.request_id
 FROM rowcall.job j JOIN rowcall.file f ON f.sha256 = j.file_sha256
 WHERE (j.id = %(id)s OR j.number = %(number)s) AND (%(organisation)s::uuid IS NULL OR j.organisation_id = %(organisation)s)
 
@@ -39,11 +42,38 @@ SELECT pg_advisory_unlock(hashtextextended('rowcall job ' || %(id)s::text, 0))
 
 -- move_job --
 -- Move a job on, only if it is still in the state that was seen.
-UPDATE rowcall.job SET state = %(after)s,
-    processing_started_at = CASE WHEN %(after)s IN ('PROCESSING', 'VALIDATING') THEN coalesce(processing_started_at, clock_timestamp()) ELSE processing_started_at END,
-    completed_at = CASE WHEN %(ended)s THEN clock_timestamp() END,
-    last_error = %(error)s
-WHERE id = %(id)s AND state = %(before)s
+WITH moved AS (
+    UPDATE rowcall.job SET state = %(after)s,
+        processing_started_at = CASE WHEN %(after)s IN ('PROCESSING', 'VALIDATING') THEN coalesce(processing_started_at, clock_timestamp()) ELSE processing_started_at END,
+        completed_at = CASE WHEN %(ended)s THEN clock_timestamp() END,
+        last_error = %(error)s,
+        paused_from = CASE WHEN %(after)s = 'PAUSED' THEN state END,
+        wish = CASE WHEN %(after)s = 'PAUSED' OR %(ended)s THEN NULL ELSE wish END,
+        slice_ms = CASE WHEN %(after)s = 'PAUSED' OR %(ended)s THEN NULL ELSE slice_ms END
+    WHERE id = %(id)s AND state = %(before)s
+    RETURNING id, organisation_id)
+INSERT INTO rowcall.job_event (job_id, organisation_id, before, after)
+SELECT id, organisation_id, %(before)s, %(after)s FROM moved
+
+-- try_job --
+-- Whether nobody works on a job; then nobody does before this transaction ends.
+SELECT pg_try_advisory_xact_lock(hashtextextended('rowcall job ' || %(id)s::text, 0))
+
+-- set_wish --
+-- Ask something of whoever works on a job.
+UPDATE rowcall.job SET wish = %(wish)s WHERE id = %(id)s
+
+-- set_slice --
+-- Have a job pause by itself after so many milliseconds of work.
+UPDATE rowcall.job SET slice_ms = %(slice)s WHERE id = %(id)s
+
+-- slice_over --
+-- The time for a job is over: it is to pause.
+UPDATE rowcall.job SET wish = 'pause' WHERE id = %(id)s AND slice_ms IS NOT NULL AND wish IS NULL
+
+-- wish_of --
+-- What is asked of a job.
+SELECT wish FROM rowcall.job WHERE id = %(id)s
 
 -- note_error --
 -- Keep what stopped the work, for a person to read; the job can be resumed.
@@ -65,7 +95,7 @@ FROM rowcall.batch WHERE job_id = %(id)s
 -- set_origin --
 -- Keep which request made a job. A key that was used before breaks the unique index.
 UPDATE rowcall.job SET request_id = %(request_id)s, client_address = %(client_address)s,
-    idempotency_key = %(idempotency_key)s, fingerprint = %(fingerprint)s, background = true
+    idempotency_key = %(idempotency_key)s, fingerprint = %(fingerprint)s, background = true, wish = %(wish)s
 WHERE id = %(id)s
 
 -- job_by_key --
@@ -76,7 +106,8 @@ SELECT id, fingerprint FROM rowcall.job WHERE organisation_id = %(organisation)s
 -- Jobs behind one, the newest first.
 SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
        j.organisation_id, j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
-       j.created_at, j.processing_started_at, j.completed_at, j.last_error
+       j.created_at, j.processing_started_at, j.completed_at, j.last_error,
+       j.background, j.wish, j.paused_from, j.slice_ms, j.request_id
 FROM rowcall.job j JOIN rowcall.file f ON f.sha256 = j.file_sha256
 WHERE (%(organisation)s::uuid IS NULL OR j.organisation_id = %(organisation)s)
   AND (%(state)s::text IS NULL OR j.state = %(state)s) AND (%(importer)s::text IS NULL OR j.importer = %(importer)s)
@@ -89,12 +120,48 @@ SELECT count(*) FROM rowcall.job j
 WHERE (%(organisation)s::uuid IS NULL OR j.organisation_id = %(organisation)s)
   AND (%(state)s::text IS NULL OR j.state = %(state)s) AND (%(importer)s::text IS NULL OR j.importer = %(importer)s)
 
+-- is_worked_on --
+-- Whether somebody works on a job.
+SELECT rowcall.is_worked_on(%(id)s)
+
 -- unattended_jobs --
--- Jobs for workers that nobody works on and nobody was told of.
-SELECT j.id FROM rowcall.job j
-WHERE j.background AND j.state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING')
-  AND NOT EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.objsubid = 1
-      AND ((l.classid::bigint << 32) | l.objid::bigint) = hashtextextended('rowcall job ' || j.id::text, 0))
+-- Jobs for workers that nobody works on and nobody was told of; of each organisation as many as it has places left.
+SELECT id FROM (
+    SELECT j.id, j.created_at, attended, row_number() OVER (
+               PARTITION BY j.organisation_id ORDER BY attended DESC, j.created_at, j.id) AS place
+    FROM rowcall.job j, rowcall.is_worked_on(j.id) AS attended
+    WHERE j.background AND j.state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING')
+      AND j.wish IS DISTINCT FROM 'hold') each
+WHERE NOT attended AND place <= %(most)s
   AND NOT EXISTS (SELECT FROM rowcall_queue.procrastinate_jobs q
-                  WHERE q.status = 'todo' AND q.args ->> 'job_id' = j.id::text)
-ORDER BY j.created_at
+                  WHERE q.status = 'todo' AND q.args ->> 'job_id' = each.id::text)
+ORDER BY created_at
+
+-- stale_nudges --
+-- Forget nudges in the hands of workers that are gone; what they were about is found by itself.
+DELETE FROM rowcall_queue.procrastinate_jobs q
+WHERE q.status = 'doing' AND NOT EXISTS (
+    SELECT FROM rowcall_queue.procrastinate_workers w
+    WHERE w.id = q.worker_id AND w.last_heartbeat > now() - interval '1 minute')
+
+-- next_waiting --
+-- The oldest job of an organisation that waits for a worker.
+SELECT j.id FROM rowcall.job j
+WHERE j.organisation_id = %(organisation)s AND j.background AND j.wish IS DISTINCT FROM 'hold'
+  AND j.state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING') AND NOT rowcall.is_worked_on(j.id)
+ORDER BY j.created_at, j.id LIMIT 1
+
+-- take_place --
+-- One of the places that an organisation's jobs have, for as long as this session lasts.
+SELECT pg_try_advisory_lock(hashtextextended('rowcall place ' || %(organisation)s::text || ' ' || %(place)s::text, 0))
+
+-- others_wait --
+-- Whether another organisation has a job that waits for a worker, and has not all of its places taken.
+SELECT EXISTS (
+    SELECT FROM (
+        SELECT count(*) FILTER (WHERE rowcall.is_worked_on(j.id)) AS attended, count(*) AS unfinished
+        FROM rowcall.job j
+        WHERE j.organisation_id <> %(organisation)s AND j.background AND j.wish IS DISTINCT FROM 'hold'
+          AND j.state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING')
+        GROUP BY j.organisation_id) each
+    WHERE attended < least(unfinished, %(most)s))

@@ -1,25 +1,40 @@
--- results --
--- Rows of a job behind a row number with what became of each, whatever that is.
-SELECT number AS row, line, status, issues, cells, target_key FROM rowcall.row_status
-WHERE job_id = %(id)s AND number > %(after)s AND (%(status)s::text IS NULL OR status = %(status)s)
+-- batches_to_show --
+-- Batches that hold rows of some statuses, from one on; `behind`, `whose` and `order` are put in.
+SELECT b.job_id, b.number, b.first_row, b.last_row, b.updated_at
+FROM rowcall.batch b JOIN rowcall.job j ON j.id = b.job_id
+WHERE {whose} AND {behind} AND (cardinality(%(statuses)s::text[]) = 0
+    OR (b.created > 0 AND 'created' = ANY (%(statuses)s)) OR (b.updated > 0 AND 'updated' = ANY (%(statuses)s))
+    OR (b.unchanged > 0 AND 'unchanged' = ANY (%(statuses)s)) OR (b.skipped > 0 AND 'skipped' = ANY (%(statuses)s))
+    OR (b.failed > 0 AND 'failed' = ANY (%(statuses)s))
+    OR (b.state = 'pending' AND CASE j.state WHEN 'CANCELLED' THEN 'cancelled' ELSE 'pending' END = ANY (%(statuses)s))
+    OR ('pending' = ANY (%(statuses)s) AND EXISTS (
+        SELECT FROM rowcall.retry t WHERE t.job_id = b.job_id AND t.row_number BETWEEN b.first_row AND b.last_row)))
+ORDER BY {order} LIMIT %(most)s
+
+-- rows_to_show --
+-- Rows of a job between two numbers with what became of each; `order` is put in.
+SELECT number AS row, line, status, issues, cells, target_key, attempt, at FROM rowcall.row_status
+WHERE job_id = %(id)s AND number BETWEEN %(first)s AND %(last)s
+  AND (cardinality(%(statuses)s::text[]) = 0 OR status = ANY (%(statuses)s::text[]))
+  AND (%(text)s::text IS NULL OR EXISTS (SELECT FROM unnest(cells) cell WHERE strpos(lower(cell), lower(%(text)s)) > 0))
   AND ((%(code)s::text IS NULL AND %(field)s::text IS NULL) OR EXISTS (
       SELECT FROM jsonb_array_elements(issues) issue
       WHERE (%(code)s::text IS NULL OR issue ->> 'code' = %(code)s)
         AND (%(field)s::text IS NULL OR %(field)s = ANY (string_to_array(issue ->> 'field', ', ')))))
-ORDER BY number LIMIT %(most)s
+ORDER BY {order} LIMIT %(most)s
 
--- results_failed --
+-- failed_to_show --
 -- The same of failed rows only, which have an index of their own.
-SELECT r.number AS row, r.line, o.status::text, o.issues, r.cells, o.target_key
+SELECT r.number AS row, r.line, o.status::text, o.issues, r.cells, o.target_key, o.attempt, o.at
 FROM rowcall.outcome o JOIN rowcall.row r ON r.job_id = o.job_id AND r.number = o.row_number
-WHERE o.job_id = %(id)s AND o.row_number > %(after)s AND o.status = 'failed'
-  AND NOT EXISTS (SELECT FROM rowcall.outcome later
-                  WHERE later.job_id = o.job_id AND later.row_number = o.row_number AND later.attempt > o.attempt)
+WHERE o.job_id = %(id)s AND o.row_number BETWEEN %(first)s AND %(last)s AND o.status = 'failed'
+  AND NOT EXISTS (SELECT FROM rowcall.retry t WHERE t.job_id = o.job_id AND t.row_number = o.row_number)
+  AND (%(text)s::text IS NULL OR EXISTS (SELECT FROM unnest(r.cells) cell WHERE strpos(lower(cell), lower(%(text)s)) > 0))
   AND ((%(code)s::text IS NULL AND %(field)s::text IS NULL) OR EXISTS (
       SELECT FROM jsonb_array_elements(o.issues) issue
       WHERE (%(code)s::text IS NULL OR issue ->> 'code' = %(code)s)
         AND (%(field)s::text IS NULL OR %(field)s = ANY (string_to_array(issue ->> 'field', ', ')))))
-ORDER BY o.row_number LIMIT %(most)s
+ORDER BY {order} LIMIT %(most)s
 
 -- issue_counts --
 -- How often each issue was found in the rows of a job, the most frequent first.

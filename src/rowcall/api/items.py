@@ -1,0 +1,162 @@
+"""Rows over HTTP: the grid of a job, what became of its rows, and what is pending everywhere."""
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+
+from rowcall.api.models import (
+    REFUSALS,
+    AttemptAnswer,
+    Item,
+    ItemPage,
+    PendingItem,
+    PendingPage,
+    ReceiptAnswer,
+    ResultsSummary,
+)
+from rowcall.api.service import Caller, Service, TheCaller, TheService
+from rowcall.engine.documents import counts_document, issue_count_document, receipt_document, row_document
+from rowcall.engine.receipt import receipt_of
+from rowcall.errors import Final
+from rowcall.model import Code
+from rowcall.store import grid, jobs, results
+from rowcall.store.cursors import decoded, encoded
+from rowcall.store.grid import STATUSES, Place, Wanted, Whose
+from rowcall.store.mappings import columns_of
+
+router = APIRouter(prefix="/v1", tags=["rows"], responses=REFUSALS)
+_PENDING = "pending,failed"
+_Statuses = Annotated[str | None, Query(description="One of these statuses, divided by commas.", examples=["failed"])]
+_Code = Annotated[str | None, Query(description="Only rows with an issue of this code.", examples=["REQUIRED"])]
+_Field = Annotated[str | None, Query(description="Only rows with an issue in this field.", examples=["email"])]
+_Text = Annotated[str | None, Query(max_length=200, description="Only rows with this text in a cell.")]
+_Sort = Annotated[Literal["row", "-row", "updated", "-updated"], Query(description="A minus in front turns it round.")]
+_After = Annotated[str | None, Query(max_length=500, description="The `next` of the page before.")]
+_PageSize = Annotated[int, Query(alias="pageSize", ge=1, le=1000)]
+
+
+def statuses_in(text: str | None) -> tuple[str, ...]:
+    """The statuses that a request names."""
+    names = tuple(name for name in (text or "").split(",") if name)
+    if unknown := [name for name in names if name not in STATUSES]:
+        told = f"There is no status {unknown[0][:50]!r}."
+        raise Final(Code.BAD_REQUEST, told, hint=f"The statuses are {', '.join(STATUSES)}.")
+    return names
+
+
+@router.get("/imports/{job_id}/items")
+def read_items(
+    job_id: UUID,
+    at: TheService,
+    caller: TheCaller,
+    statuses: _Statuses = None,
+    code: _Code = None,
+    field: _Field = None,
+    text: _Text = None,
+    sort: _Sort = "row",
+    after: _After = None,
+    page_size: _PageSize = 100,
+) -> ItemPage:
+    """The rows of a job with what became of each.
+
+    A page may have fewer rows than fit, even none, where many had to be looked at: there may be more as long as there
+    is a `next`.
+    """
+    wanted = Wanted(
+        statuses=statuses_in(statuses), code=code, field=field, text=text or None, sort=sort, most=page_size
+    )
+    return _page(at, caller, job_id, wanted, after)
+
+
+@router.get("/imports/{job_id}/results")
+def read_results(
+    job_id: UUID,
+    at: TheService,
+    caller: TheCaller,
+    outcome: _Statuses = None,
+    after: _After = None,
+    page_size: _PageSize = 100,
+) -> ItemPage:
+    """What became of the rows of a job, by outcome."""
+    return _page(at, caller, job_id, Wanted(statuses=statuses_in(outcome), most=page_size), after)
+
+
+def _page(at: Service, caller: Caller, job_id: UUID, wanted: Wanted, after: str | None) -> ItemPage:
+    about = f"items {job_id} {wanted.sort}"
+    with at.connection(caller) as connection:
+        job = jobs.get_job(connection, str(job_id), organisation=caller.organisation)
+        headers = [column.header for column in columns_of(connection, job.id)]
+        place = decoded(about, after, Place) if after else None
+        page = grid.page_of(connection, Whose(job=job.id), wanted.behind(place))
+    items = [Item.model_validate(row_document(row, headers)) for _, row in page.rows]
+    return ItemPage(items=items, next=encoded(about, page.next) if page.next else None)
+
+
+@router.get("/imports/{job_id}/results/summary")
+def read_summary(job_id: UUID, at: TheService, caller: TheCaller) -> ResultsSummary:
+    """How many rows came to what, and what was wrong with how many."""
+    with at.connection(caller) as connection:
+        job = jobs.get_job(connection, str(job_id), organisation=caller.organisation)
+        counts = counts_document(job, jobs.counts_of(connection, job))
+        issues = [issue_count_document(issue) for issue in results.count_issues(connection, job.id)]
+    return ResultsSummary.model_validate({"counts": counts, "issues": issues})
+
+
+@router.get("/imports/{job_id}/items/{row}/attempts")
+def read_attempts(job_id: UUID, row: int, at: TheService, caller: TheCaller) -> list[AttemptAnswer]:
+    """What became of a row each time that it was tried, the latest first."""
+    with at.connection(caller) as connection:
+        job = jobs.get_job(connection, str(job_id), organisation=caller.organisation)
+        found = results.attempts_of(connection, job.id, row)
+    return [AttemptAnswer.model_validate(attempt) for attempt in found]
+
+
+@router.get("/imports/{job_id}/receipt")
+def read_receipt(job_id: UUID, at: TheService, caller: TheCaller) -> ReceiptAnswer:
+    """A job on one page: file, mapping, balance, who and when."""
+    with at.connection(caller) as connection:
+        job = jobs.get_job(connection, str(job_id), organisation=caller.organisation)
+        made = receipt_of(connection, job, at.registry.by_name().get(job.importer))
+    return ReceiptAnswer.model_validate(receipt_document(made))
+
+
+@router.get("/pending")
+def read_pending(
+    at: TheService,
+    caller: TheCaller,
+    statuses: _Statuses = _PENDING,
+    user: Annotated[Literal["me", "all"], Query(alias="userId", description="Whose jobs.")] = "me",
+    code: _Code = None,
+    field: _Field = None,
+    text: _Text = None,
+    after: _After = None,
+    page_size: _PageSize = 100,
+) -> PendingPage:
+    """Rows of all jobs that wait for something or somebody, those that something happened to last first."""
+    account = caller.account if user == "me" else None
+    whose = Whose(organisation=caller.organisation, account=account)
+    about = f"pending {caller.organisation} {account}"
+    place = decoded(about, after, Place) if after else None
+    wanted = Wanted(
+        statuses=statuses_in(statuses), code=code, field=field, text=text or None, sort="-updated", most=page_size
+    )
+    with at.connection(caller) as connection:
+        page = grid.page_of(connection, whose, wanted.behind(place))
+        theirs = {job_id: jobs.get_job(connection, str(job_id)) for job_id in {job_id for job_id, _ in page.rows}}
+    items = [
+        PendingItem.model_validate(
+            {
+                "jobId": job_id,
+                "jobNumber": theirs[job_id].number,
+                "importer": theirs[job_id].importer,
+                "row": row.row,
+                "line": row.line,
+                "status": row.status,
+                "issues": row.issues or [],
+                "at": row.at,
+            }
+        )
+        for job_id, row in page.rows
+    ]
+    return PendingPage(items=items, next=encoded(about, page.next) if page.next else None)

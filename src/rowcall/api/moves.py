@@ -1,0 +1,109 @@
+"""Moves of jobs over HTTP. Each is answered with the job as it is then; what is still to happen is its `wish`."""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Body, Query
+from psycopg import Connection
+
+from rowcall.api.items import statuses_in
+from rowcall.api.models import REFUSALS, JobAnswer, ReprocessAnswer, ReprocessRequest
+from rowcall.api.service import Caller, Service, TheCaller, TheService
+from rowcall.engine import moves
+from rowcall.engine.documents import job_document
+from rowcall.errors import Final, WrongState
+from rowcall.model import WORKING, Code
+from rowcall.store import jobs
+from rowcall.store.grid import Wanted
+from rowcall.store.jobs import Job
+from rowcall.worker.queue import nudge
+
+router = APIRouter(prefix="/v1/imports/{job_id}", tags=["moves"], responses=REFUSALS)
+_Move = Callable[[Connection[Any], Job], Job]
+
+
+def _moved(at: Service, caller: Caller, job_id: UUID, move: _Move) -> JobAnswer:
+    """The job after a move, with workers told of it."""
+    with at.connection(caller) as connection:
+        job = jobs.get_job(connection, str(job_id), organisation=caller.organisation)
+        try:
+            job = move(connection, job)
+        except Final as error:
+            if error.code != Code.WRONG_STATE:
+                raise
+            now = jobs.get_job(connection, str(job.id))
+            raise WrongState(
+                error.code, error.message, hint=error.hint, state=now.state, allowed=moves.allowed(now)
+            ) from error
+        if job.state in WORKING:
+            nudge(connection, job.id)
+        return JobAnswer.model_validate(job_document(job, jobs.counts_of(connection, job)))
+
+
+@router.post("/start", status_code=202)
+def start(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
+    """Begin a job that was uploaded with `hold`."""
+    return _moved(at, caller, job_id, moves.start)
+
+
+@router.post("/submit", status_code=202)
+def submit(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
+    """Commit a job that waits after its preview."""
+    return _moved(
+        at,
+        caller,
+        job_id,
+        lambda connection, job: moves.submit(connection, job, at.registry.importer(job.importer)),
+    )
+
+
+@router.post("/pause", status_code=202)
+def pause(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
+    """Stop a job for now: the batches under way end, and what is done stays."""
+    return _moved(at, caller, job_id, moves.pause)
+
+
+@router.post("/resume", status_code=202)
+def resume(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
+    """Let a paused job go on where it was."""
+    return _moved(at, caller, job_id, moves.resume)
+
+
+@router.post("/kickoff", status_code=202)
+def kickoff(
+    job_id: UUID,
+    at: TheService,
+    caller: TheCaller,
+    duration_ms: Annotated[int, Query(alias="durationMs", ge=100, le=86_400_000, description="How long.")] = 10_000,
+) -> JobAnswer:
+    """Let a held or paused job work for a while; then it pauses by itself."""
+    return _moved(at, caller, job_id, lambda connection, job: moves.kickoff(connection, job, duration_ms))
+
+
+@router.post("/cancel", status_code=202)
+@router.delete("", status_code=202)
+def cancel(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
+    """Stop a job for good: the batches under way end, what is done stays, the other rows are cancelled."""
+    return _moved(at, caller, job_id, moves.cancel)
+
+
+@router.post("/reprocess", status_code=202)
+def reprocess(
+    job_id: UUID, at: TheService, caller: TheCaller, which: Annotated[ReprocessRequest, Body()]
+) -> ReprocessAnswer:
+    """Try rows again that failed or were skipped: some by number, or all with a status, an issue, a field."""
+    chosen: list[int] = []
+
+    def again(connection: Connection[Any], job: Job) -> Job:
+        wanted = Wanted(
+            statuses=statuses_in(",".join(which.statuses)),
+            code=which.code,
+            field=which.field,
+            rows=tuple(which.rows) if which.rows is not None else None,
+        )
+        job, count = moves.reprocess(connection, job, at.registry.importer(job.importer), wanted)
+        chosen.append(count)
+        return job
+
+    return ReprocessAnswer(job=_moved(at, caller, job_id, again), rows=chosen[0])

@@ -1,0 +1,150 @@
+"""Moves that somebody asks for: pause, cancel, resume and so on.
+
+Where nobody works on the job they happen at once. Else they are a wish, and whoever works on the job sees to it as soon
+as the batches under way have ended. Every move holds only if the job is still in the state that was seen.
+"""
+
+from typing import Any
+
+from psycopg import Connection
+
+from rowcall.engine.finish import balance_of, start_processing
+from rowcall.errors import Final, WrongState
+from rowcall.importer import Importer, WholeFileImporter
+from rowcall.model import WORKING, Code, State, Wish
+from rowcall.store import jobs
+from rowcall.store.grid import Wanted
+from rowcall.store.jobs import Job
+from rowcall.store.queries import query
+from rowcall.store.rows import pending_batches
+
+ASKED: dict[str, frozenset[State]] = {
+    "start": frozenset({State.UPLOADED}),
+    "submit": frozenset({State.VALIDATED}),
+    "pause": WORKING,
+    "resume": frozenset({State.PAUSED}),
+    "kickoff": frozenset({State.UPLOADED, State.PAUSED}),
+    "cancel": WORKING | {State.VALIDATED, State.PAUSED},
+    "reprocess": frozenset({State.COMPLETED, State.COMPLETED_WITH_ERRORS}),
+}
+"""What can be asked for, and in which states."""
+_FROM_HOLD = {"start", "kickoff"}
+
+
+def allowed(job: Job) -> list[str]:
+    """What can be asked of a job as it is now."""
+    return [name for name, states in ASKED.items() if job.state in states and _fits(job, name)]
+
+
+def _fits(job: Job, name: str) -> bool:
+    if name in _FROM_HOLD and job.state is State.UPLOADED:
+        return job.wish is Wish.HOLD
+    if name == "submit" or name == "reprocess":
+        return not job.config.dry_run
+    return name == "cancel" or job.wish is not Wish.CANCEL
+
+
+def _require(job: Job, name: str) -> None:
+    may = allowed(job)
+    if name not in may:
+        waiting = f", and is to be {job.wish}led" if job.wish is Wish.CANCEL else ""
+        told = f"Job {job.number} is {job.state}{waiting}; {name} is not possible now."
+        hint = f"Possible is: {', '.join(may)}." if may else "It can't be moved any more."
+        raise WrongState(Code.WRONG_STATE, told, hint=hint, state=job.state, allowed=may)
+
+
+def start(connection: Connection[Any], job: Job, *, slice_ms: int | None = None) -> Job:
+    """Let a job that was held back begin."""
+    _require(job, "start")
+    connection.execute(query("set_wish"), {"id": job.id, "wish": None})
+    return _for_a_while(connection, job, slice_ms)
+
+
+def resume(connection: Connection[Any], job: Job, *, slice_ms: int | None = None) -> Job:
+    """Let a paused job go on where it was."""
+    _require(job, "resume")
+    return _for_a_while(connection, jobs.move(connection, job, job.paused_from or State.PROCESSING), slice_ms)
+
+
+def kickoff(connection: Connection[Any], job: Job, slice_ms: int) -> Job:
+    """Let a job work for a while; then it pauses."""
+    _require(job, "kickoff")
+    go_on = start if job.state is State.UPLOADED else resume
+    return go_on(connection, job, slice_ms=slice_ms)
+
+
+def _for_a_while(connection: Connection[Any], job: Job, slice_ms: int | None) -> Job:
+    connection.execute(query("set_slice"), {"id": job.id, "slice": slice_ms})
+    return jobs.get_job(connection, str(job.id))
+
+
+def submit(connection: Connection[Any], job: Job, importer: type[Importer]) -> Job:
+    """Have a job that was previewed committed. Called in a transaction."""
+    _require(job, "submit")
+    connection.execute(query("set_wish"), {"id": job.id, "wish": None})
+    return start_processing(connection, job, importer)
+
+
+def pause(connection: Connection[Any], job: Job) -> Job:
+    """Have a job stop for now. Called in a transaction."""
+    _require(job, "pause")
+    return _wished(connection, job, Wish.PAUSE)
+
+
+def cancel(connection: Connection[Any], job: Job) -> Job:
+    """Have a job stop for good: what is done stays, the other rows are cancelled. Called in a transaction."""
+    _require(job, "cancel")
+    return _wished(connection, job, Wish.CANCEL)
+
+
+def _wished(connection: Connection[Any], job: Job, wish: Wish) -> Job:
+    connection.execute(query("set_wish"), {"id": job.id, "wish": wish})
+    free = connection.execute(query("try_job"), {"id": job.id}).fetchone()
+    now = jobs.get_job(connection, str(job.id))
+    if now.state is not job.state:
+        _require(now, wish.value)
+    return (granted(connection, now) if free and free[0] else None) or now
+
+
+def granted(connection: Connection[Any], job: Job) -> Job | None:
+    """The job as it was wished, if something is. Whoever calls this has the job to themselves."""
+    if job.wish is Wish.HOLD:
+        return job
+    if job.wish is Wish.PAUSE and job.state in WORKING:
+        return jobs.move(connection, job, State.PAUSED)
+    if job.wish is Wish.CANCEL and job.state in ASKED["cancel"]:
+        with connection.transaction():
+            return _cancelled(connection, job)
+    return None
+
+
+def _cancelled(connection: Connection[Any], job: Job) -> Job:
+    state = job.paused_from or job.state
+    if state in (State.VALIDATING, State.VALIDATED):
+        connection.execute(query("forget_plan"), {"id": job.id})
+    again = connection.execute(query("forget_retries"), {"id": job.id}).rowcount
+    if not again or pending_batches(connection, job.id):
+        return jobs.move(connection, job, State.CANCELLED)
+    if job.state is State.PAUSED:
+        job = jobs.move(connection, job, State.PROCESSING)
+    failed = balance_of(connection, job).failed  # rows were tried again: it is as complete as it was before
+    return jobs.move(connection, job, State.COMPLETED_WITH_ERRORS if failed else State.COMPLETED)
+
+
+def reprocess(connection: Connection[Any], job: Job, importer: type[Importer], which: Wanted) -> tuple[Job, int]:
+    """Have failed or skipped rows tried again; also how many. Called in a transaction."""
+    _require(job, "reprocess")
+    if importer.atomic or issubclass(importer, WholeFileImporter):
+        told = f"{importer.name} takes a file as a whole: single rows can't be tried again."
+        raise Final(Code.BAD_REQUEST, told, hint="Import the corrected file.")
+    given = {
+        "id": job.id,
+        "statuses": list(which.statuses),
+        "code": which.code,
+        "field": which.field,
+        "numbers": list(which.rows) if which.rows is not None else None,
+    }
+    count = connection.execute(query("add_retries"), given).rowcount
+    if not count:
+        raise Final(Code.BAD_REQUEST, "No row that failed or was skipped fits.", hint="Look at the job's items.")
+    return jobs.move(connection, job, State.PROCESSING), count
