@@ -103,6 +103,7 @@ class Code(StrEnum):
     # a request that is refused
     BAD_REQUEST = "BAD_REQUEST"
     BAD_CURSOR = "BAD_CURSOR"
+    TOO_MANY_REQUESTS = "TOO_MANY_REQUESTS"
     KEY_REUSED = "KEY_REUSED"
     NO_SUCH_PLACE = "NO_SUCH_PLACE"
     PORT_TAKEN = "PORT_TAKEN"

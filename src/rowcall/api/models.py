@@ -177,6 +177,22 @@ class AttemptAnswer(Wire):
     at: datetime
 
 
+class EventAnswer(Wire):
+    """A move that a job made."""
+
+    id: int
+    before: State | None
+    after: State
+    at: datetime
+
+
+class EventsAnswer(Wire):
+    """The moves of a job behind one that was seen, and the job as it is."""
+
+    items: list[EventAnswer]
+    job: JobAnswer
+
+
 class ReprocessRequest(Wire):
     """Which rows to try again: those that failed, unless something else is said."""
 

@@ -19,6 +19,7 @@ _STATUSES = {
     Code.WRONG_STATE: 409,
     Code.JOB_BUSY: 409,
     Code.FILE_TOO_LARGE: 413,
+    Code.TOO_MANY_REQUESTS: 429,
     Code.KEY_REUSED: 422,
     Code.BAD_REQUEST: 400,
     Code.BAD_CURSOR: 400,
@@ -33,6 +34,7 @@ _TITLES = {
     413: "Too large",
     415: "Unsupported media type",
     422: "Not acceptable as it is",
+    429: "Too many requests",
     500: "Internal error",
     503: "Not now",
 }

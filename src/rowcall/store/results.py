@@ -50,3 +50,14 @@ def attempts_of(connection: Connection[Any], job_id: UUID, row: int) -> list[dic
     given = {"id": job_id, "number": row}
     found = connection.cursor(row_factory=dict_row).execute(query("attempts_of"), given).fetchall()
     return [{**attempt, "issues": attempt["issues"] or []} for attempt in found]
+
+
+def events_of(connection: Connection[Any], job_id: UUID, after: int) -> list[dict[str, Any]]:
+    """The moves that a job made behind one, the oldest first."""
+    given = {"id": job_id, "after": after}
+    return connection.cursor(row_factory=dict_row).execute(query("events_of"), given).fetchall()
+
+
+def last_events(connection: Connection[Any], ids: Sequence[UUID]) -> dict[UUID, int]:
+    """The number of each job's latest move."""
+    return dict(connection.execute(query("last_events"), {"ids": list(ids)}).fetchall())

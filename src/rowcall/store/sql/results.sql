@@ -53,3 +53,11 @@ FROM rowcall.job j WHERE j.id = %(id)s
 SELECT job_id, sum(created)::bigint AS created, sum(updated)::bigint AS updated, sum(unchanged)::bigint AS unchanged,
        sum(skipped)::bigint AS skipped, sum(failed)::bigint AS failed, max(last_row)::bigint AS ingested
 FROM rowcall.batch WHERE job_id = ANY (%(ids)s) GROUP BY job_id
+
+-- events_of --
+-- The moves that a job made behind one.
+SELECT id, before, after, at FROM rowcall.job_event WHERE job_id = %(id)s AND id > %(after)s ORDER BY id
+
+-- last_events --
+-- The latest move of some jobs.
+SELECT job_id, max(id) FROM rowcall.job_event WHERE job_id = ANY (%(ids)s) GROUP BY job_id

@@ -1,0 +1,163 @@
+"""How a job goes, told as it happens: server-sent events, and the same by asking.
+
+All streams of a process share one look at the database each second. Events of kind `state` are kept and numbered:
+whoever comes back with `Last-Event-ID` gets those that were missed. An event of kind `progress` is the job as it is.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Annotated
+from uuid import UUID
+
+import psycopg
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from psycopg_pool import PoolTimeout
+
+from rowcall.api.models import REFUSALS, EventAnswer, EventsAnswer, JobAnswer
+from rowcall.api.service import Caller, Service, TheCaller, TheService
+from rowcall.engine.documents import job_document
+from rowcall.errors import Final, RowcallError
+from rowcall.model import ENDED, Code
+from rowcall.store import jobs, results
+
+router = APIRouter(prefix="/v1/imports/{job_id}/events", tags=["imports"], responses=REFUSALS)
+_EVERY = 1.0
+_SIGN_OF_LIFE = 15.0
+_MOST_STREAMS = 50
+"""Of one account at a time, in one process."""
+_KIND = "text/event-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A job as it was seen last."""
+
+    text: str
+    last_event: int
+    ended: bool
+
+
+@dataclass(slots=True)
+class Watch:
+    """The jobs that somebody looks at, seen once a second for all."""
+
+    service: Service
+    _seen: dict[UUID, _Look] = field(default_factory=dict[UUID, _Look])
+    _watched: Counter[UUID] = field(default_factory=Counter[UUID])
+    _streams: Counter[tuple[UUID, str]] = field(default_factory=Counter[tuple[UUID, str]])
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    _task: "asyncio.Task[None] | None" = None
+
+    @contextmanager
+    def watching(self, caller: Caller, job_id: UUID) -> Generator[None]:
+        """Have the job looked at meanwhile."""
+        whose = caller.organisation, caller.account
+        if self._streams[whose] >= _MOST_STREAMS:
+            told = f"There are {_MOST_STREAMS} streams of yours open already."
+            raise Final(Code.TOO_MANY_REQUESTS, told, hint="Close some, or ask for the job now and then.")
+        self._streams[whose] += 1
+        self._watched[job_id] += 1
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._look_always())
+        try:
+            yield
+        finally:
+            self._streams -= Counter({whose: 1})
+            self._watched -= Counter({job_id: 1})
+            if not self._watched[job_id]:
+                self._seen.pop(job_id, None)
+
+    async def next(self, job_id: UUID, before: _Look | None) -> _Look | None:
+        """The job when it is no longer as before; None when nothing happened for a while."""
+        deadline = time.monotonic() + _SIGN_OF_LIFE
+        while (now := self._seen.get(job_id)) is None or now == before:
+            news, left = self._news, deadline - time.monotonic()
+            try:
+                await asyncio.wait_for(news.wait(), left)
+            except TimeoutError:
+                return None
+        return now
+
+    async def _look_always(self) -> None:
+        while self._watched:
+            with suppress(psycopg.Error, PoolTimeout, RowcallError):  # it is looked again
+                self._seen = await asyncio.to_thread(self._look, list(self._watched))
+                self._news, news = asyncio.Event(), self._news
+                news.set()
+            await asyncio.sleep(_EVERY)
+
+    def _look(self, ids: list[UUID]) -> dict[UUID, _Look]:
+        with self.service.pool.connection() as connection:
+            found = jobs.select_jobs(connection, "jobs_by_id", {"ids": ids})
+            counted = results.counts_of_jobs(connection, found)
+            last = results.last_events(connection, ids)
+        return {
+            job.id: _Look(
+                _answer(job, counted[job.id]).model_dump_json(by_alias=True), last[job.id], job.state in ENDED
+            )
+            for job in found
+        }
+
+
+def _answer(job: jobs.Job, counts: jobs.JobCounts) -> JobAnswer:
+    return JobAnswer.model_validate(job_document(job, counts))
+
+
+@router.get("", response_model=EventsAnswer, responses={200: {"content": {_KIND: {}}}, 204: {"description": "No more"}})
+async def read_events(
+    request: Request,
+    job_id: UUID,
+    at: TheService,
+    caller: TheCaller,
+    accept: Annotated[str, Header()] = "",
+    last_event_id: Annotated[str | None, Header(description="The last event that was seen.")] = None,
+    after: Annotated[int, Query(ge=0, description="The same, for those who ask.")] = 0,
+) -> Response:
+    """How a job goes: as server-sent events if `text/event-stream` is accepted, else what happened so far.
+
+    A stream ends with its job; coming back to one that has ended and was seen to its end is answered with 204.
+    """
+    seen = int(last_event_id) if last_event_id and last_event_id.isdecimal() and len(last_event_id) < 19 else after
+    answer = await asyncio.to_thread(_events, at, caller, job_id, seen)
+    if _KIND not in accept:
+        return Response(answer.model_dump_json(by_alias=True), media_type="application/json")
+    if answer.job.state in ENDED and last_event_id and not answer.items:
+        return Response(status_code=204)
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(
+        _stream(at, request.app.state.watch, caller, job_id, seen), media_type=_KIND, headers=headers
+    )
+
+
+def _events(at: Service, caller: Caller, job_id: UUID, after: int) -> EventsAnswer:
+    with at.connection(caller) as connection:
+        job = jobs.get_job(connection, str(job_id), organisation=caller.organisation)
+        events = results.events_of(connection, job.id, after)
+        answer = _answer(job, jobs.counts_of(connection, job))
+    return EventsAnswer(items=[EventAnswer.model_validate(event) for event in events], job=answer)
+
+
+async def _stream(at: Service, watch: Watch, caller: Caller, job_id: UUID, seen: int) -> AsyncGenerator[str]:
+    with watch.watching(caller, job_id):
+        yield "retry: 2000\n\n"
+        look: _Look | None = None
+        while look is None or not look.ended:
+            now = await watch.next(job_id, look)
+            if now is None:
+                yield ": still here\n\n"
+                continue
+            if now.last_event > seen:
+                for event in (await asyncio.to_thread(_events, at, caller, job_id, seen)).items:
+                    yield _message("state", event.id, event.model_dump_json(by_alias=True))
+                    seen = event.id
+            yield _message("progress", seen, now.text)
+            look = now
+
+
+def _message(kind: str, number: int, text: str) -> str:
+    return f"event: {kind}\nid: {number}\ndata: {text}\n\n"
