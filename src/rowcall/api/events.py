@@ -17,6 +17,7 @@ import psycopg
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from psycopg_pool import PoolTimeout
+from pydantic import BaseModel
 
 from rowcall.api.models import REFUSALS, EventAnswer, EventsAnswer, JobAnswer
 from rowcall.api.service import Caller, Service, TheCaller, TheService
@@ -53,13 +54,16 @@ class Watch:
     _news: asyncio.Event = field(default_factory=asyncio.Event)
     _task: "asyncio.Task[None] | None" = None
 
+    def admit(self, caller: Caller) -> None:
+        """Raise if somebody has too many streams already."""
+        if self._streams[caller.organisation, caller.account] >= _MOST_STREAMS:
+            told = f"There are {_MOST_STREAMS} streams of yours open already."
+            raise Final(Code.TOO_MANY_REQUESTS, told, hint="Close some, or ask for the job now and then.")
+
     @contextmanager
     def watching(self, caller: Caller, job_id: UUID) -> Generator[None]:
         """Have the job looked at meanwhile."""
         whose = caller.organisation, caller.account
-        if self._streams[whose] >= _MOST_STREAMS:
-            told = f"There are {_MOST_STREAMS} streams of yours open already."
-            raise Final(Code.TOO_MANY_REQUESTS, told, hint="Close some, or ask for the job now and then.")
         self._streams[whose] += 1
         self._watched[job_id] += 1
         if self._task is None or self._task.done():
@@ -96,12 +100,11 @@ class Watch:
             found = jobs.select_jobs(connection, "jobs_by_id", {"ids": ids})
             counted = results.counts_of_jobs(connection, found)
             last = results.last_events(connection, ids)
-        return {
-            job.id: _Look(
-                _answer(job, counted[job.id]).model_dump_json(by_alias=True), last[job.id], job.state in ENDED
-            )
-            for job in found
-        }
+        return {job.id: _Look(_text(_answer(job, counted[job.id])), last[job.id], job.state in ENDED) for job in found}
+
+
+def _text(answer: BaseModel) -> str:
+    return answer.model_dump_json(by_alias=True)
 
 
 def _answer(job: jobs.Job, counts: jobs.JobCounts) -> JobAnswer:
@@ -125,13 +128,13 @@ async def read_events(
     seen = int(last_event_id) if last_event_id and last_event_id.isdecimal() and len(last_event_id) < 19 else after
     answer = await asyncio.to_thread(_events, at, caller, job_id, seen)
     if _KIND not in accept:
-        return Response(answer.model_dump_json(by_alias=True), media_type="application/json")
+        return Response(_text(answer), media_type="application/json")
     if answer.job.state in ENDED and last_event_id and not answer.items:
         return Response(status_code=204)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(
-        _stream(at, request.app.state.watch, caller, job_id, seen), media_type=_KIND, headers=headers
-    )
+    watch: Watch = request.app.state.watch
+    watch.admit(caller)
+    return StreamingResponse(_stream(at, watch, caller, job_id, seen), media_type=_KIND, headers=headers)
 
 
 def _events(at: Service, caller: Caller, job_id: UUID, after: int) -> EventsAnswer:
@@ -153,7 +156,7 @@ async def _stream(at: Service, watch: Watch, caller: Caller, job_id: UUID, seen:
                 continue
             if now.last_event > seen:
                 for event in (await asyncio.to_thread(_events, at, caller, job_id, seen)).items:
-                    yield _message("state", event.id, event.model_dump_json(by_alias=True))
+                    yield _message("state", event.id, _text(event))
                     seen = event.id
             yield _message("progress", seen, now.text)
             look = now

@@ -24,6 +24,8 @@ from rowcall.store.packs import migrate_pack
 from rowcall.worker.queue import migrate_queue
 
 _CONNECTIONS = 20
+_GRACE = 10
+"""Seconds that requests under way have to end when the service is told to stop; streams never would."""
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -43,7 +45,9 @@ def serve(
             for pack in registry.packs:
                 migrate_pack(connection, pack)
         app = create_app(Service(settings, registry, database.pool("serve", _CONNECTIONS)))
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on"))
+        server = uvicorn.Server(
+            uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=_GRACE)
+        )
         screen().print(f"Rowcall serves http://{host}:{listener.getsockname()[1]}")
         with _beside(workers):
             server.run(sockets=[listener])
