@@ -31,7 +31,8 @@ FILLED = """
         FROM generate_series(1, 20000) n;
     INSERT INTO rowcall.duplicate
         SELECT md5((1 + n % 20)::text)::uuid, n, 1, '{}', false FROM generate_series(1, 10000) n;
-    ANALYZE rowcall.file, rowcall.job, rowcall.batch, rowcall.row, rowcall.outcome, rowcall.duplicate;
+    INSERT INTO rowcall.waiting SELECT md5((1 + n % 20)::text)::uuid, n FROM generate_series(1, 10000) n;
+    ANALYZE rowcall.file, rowcall.job, rowcall.batch, rowcall.row, rowcall.outcome, rowcall.duplicate, rowcall.waiting;
 """
 JOB = UUID("c4ca4238-a0b9-2382-0dcc-509a6f75849b")  # md5 of 1
 NO_FILTER = dict.fromkeys(["organisation", "state", "importer"])
@@ -40,6 +41,9 @@ HOT: dict[str, tuple[dict[str, Any], str]] = {
     "claim_this_batch": ({"number": 9940}, "batch_p"),
     "pending_batches": ({}, "batch_"),  # either of those that hold only what waits
     "batch_duplicates": ({"first": 5000, "last": 5100}, "duplicate_pkey"),
+    "batch_waiting": ({"first": 5000, "last": 5100}, "waiting_pkey"),
+    "rows_that_wait": ({"after": 5000, "most": 100}, "waiting_pkey"),
+    "failed_for_want": ({"after": 5000, "most": 100, "lookups": [], "constraints": []}, "outcome_failed"),
     "batch_counts": ({"first": 5000, "last": 5100}, "outcome_pkey"),
     "page_of_jobs": ({**NO_FILTER, "at": None, "last": None, "most": 50}, "job_created_at"),
     "find_interrupted": ({"sha256": "a" * 64, "importer": "things", "config": "{}"}, "job_unfinished"),

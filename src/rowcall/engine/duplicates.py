@@ -21,13 +21,13 @@ from psycopg import Connection
 from psycopg.sql import Identifier
 
 from rowcall.engine.judge import NO_OUTCOMES, judge_rows, rows_of
-from rowcall.engine.resolve import resolve, with_scopes
+from rowcall.engine.values import needed_for, values_of
 from rowcall.engine.work import WRITTEN_ALIKE, Work
 from rowcall.importer import Boolean, Choice, Date, DateTime, Decimal, Field, Integer
 from rowcall.store import matching, sameness, staging
 from rowcall.store.copying import copy_in
 from rowcall.store.db import Database
-from rowcall.store.rows import PROBLEMS, RowBatch, all_batches, read_rows
+from rowcall.store.rows import RowBatch, all_batches, read_rows
 from rowcall.store.targets import Sameness, TargetColumn
 
 _JUDGED = 10_000
@@ -158,29 +158,8 @@ def _key_values(connection: Connection[Any], work: Work, sets: Sequence[KeySet],
     names = {name for one in sets for name in one.fields}
     if any(one.kind in ("key", "content") for one in sets):
         names.update(*_matched_by(work))
-    needed = with_scopes(work.lookups, names)
-    positions = {name: place for name, place in work.positions.items() if name in needed}
-    rows = rows_of(connection, work, batch, positions).drop(PROBLEMS)
-    constants = work.job.config.constants
-    rows = rows.with_columns(pl.lit(constants[name]).alias(name) for name in needed if name in constants)
-    rows, _ = resolve(connection, {name: lookup for name, lookup in work.lookups.items() if name in needed}, rows)
-    values = rows.select("number", *(_read(work, rows, name) for name in sorted(names)))
+    values = values_of(connection, work, names, rows_of(connection, work, batch, needed_for(work, names)))
     return _known(connection, work, values) if any(one.kind == "key" for one in sets) else values
-
-
-def _read(work: Work, rows: pl.DataFrame, name: str) -> pl.Series:
-    field = work.importer.fields[name]
-    if name in work.lookups:
-        return rows[name]
-    default = field.default_value()
-    if name in work.readings:
-        field = field.read_as(work.readings[name], work.limits[name])
-    missing = pl.repeat(None, rows.height, dtype=pl.String, eager=True)
-    texts = rows.select(field.clean()).to_series() if name in rows.columns else missing
-    values = field.read(texts).alias(name)
-    if default is None:
-        return values
-    return values.to_frame().select(pl.when(texts.is_null()).then(pl.lit(default).first()).otherwise(name)).to_series()
 
 
 def _whole(key: Sequence[str]) -> pl.Expr:

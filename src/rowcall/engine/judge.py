@@ -31,7 +31,28 @@ class Judged:
 def judge(connection: Connection[Any], work: Work, batch: RowBatch) -> Judged:
     """Read a batch's rows, look up, verify, and drop those that lose against another row of the file."""
     rows = rows_of(connection, work, batch, dict(work.positions))
-    return judge_rows(connection, work, rows, duplicates(connection, work, rows))
+    waiting = _waiting(connection, work, batch)
+    if waiting.height:
+        rows = rows.filter(~pl.col("number").is_in(waiting["row_number"].implode()))
+    judged = judge_rows(connection, work, rows, duplicates(connection, work, rows))
+    return Judged(judged.good, pl.concat([waiting, judged.settled]))
+
+
+def _waiting(connection: Connection[Any], work: Work, batch: RowBatch) -> pl.DataFrame:
+    """Outcomes, for now, of the rows that are judged when others are in."""
+    if not work.own_lookups:
+        return NO_OUTCOMES
+    given = {"id": work.job.id, "first": batch.first_row, "last": batch.last_row}
+    numbers = [number for (number,) in connection.execute(query("batch_waiting"), given)]
+    return failures(
+        pl.DataFrame({"number": numbers}, schema={"number": pl.Int64}).select(
+            "number",
+            pl.lit(Code.NOT_FOUND.value).alias("code"),
+            pl.lit(work.own_lookups[0]).alias("field"),
+            pl.lit(None, pl.String).alias("value"),
+            pl.lit("It waits for other rows of this file.").alias("message"),
+        )
+    )
 
 
 def rows_of(connection: Connection[Any], work: Work, batch: RowBatch, positions: dict[str, int]) -> pl.DataFrame:

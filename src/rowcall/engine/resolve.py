@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 from psycopg import Connection
-from psycopg.sql import SQL, Composable, Identifier, Literal
+from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from rowcall.importer import Lookup
 from rowcall.model import Code
@@ -57,8 +57,7 @@ def with_scopes(lookups: Mapping[str, Lookup], names: set[str]) -> set[str]:
 def _resolved(
     connection: Connection[Any], name: str, lookup: Lookup, rows: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    scope = pl.col(lookup.within).str.strip_chars() if lookup.within in rows.columns else pl.lit(None, pl.String)
-    rows = rows.with_columns(lookup.clean().alias(name), scope.fill_null("").alias("_scope"))
+    rows = _asking(name, lookup, rows)
     asked = rows.select(name, "_scope").drop_nulls(name).unique()
     keys = _keys(connection, lookup, asked, name)
     joined = rows.join(keys, on=[name, "_scope"], how="left", maintain_order="left")
@@ -67,9 +66,15 @@ def _resolved(
     return joined.with_columns(key).drop("_key", "_keys", "_scope"), issues
 
 
+def _asking(name: str, lookup: Lookup, rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with what is asked for: the text, and the `_scope` that it is looked up within."""
+    scope = pl.col(lookup.within).str.strip_chars() if lookup.within in rows.columns else pl.lit(None, pl.String)
+    return rows.with_columns(lookup.clean().alias(name), scope.fill_null("").alias("_scope"))
+
+
 def _keys(connection: Connection[Any], lookup: Lookup, asked: pl.DataFrame, name: str) -> pl.DataFrame:
     """Text to key for what was found; a column that is looked by later is only asked what the earlier left open."""
-    found = pl.DataFrame(schema={name: pl.String, "_scope": pl.String, "_key": pl.String, "_keys": pl.Int64})
+    found = pl.DataFrame(schema=_found_as(name))
     if not asked.height:
         return found
     table = describe(connection, lookup.table)
@@ -77,8 +82,32 @@ def _keys(connection: Connection[Any], lookup: Lookup, asked: pl.DataFrame, name
         left = asked.join(found, on=[name, "_scope"], how="anti")
         left = left.filter(_castable(pl.col(name), table.columns[by].base))
         if left.height:
-            found = pl.concat([found, _looked_up(connection, table, lookup, by, left, name)])
+            candidates = _candidates(table, lookup, by, left, name, key=lookup.to)
+            found = pl.concat([found, _asked(connection, _EXACT_FIRST.format(candidates), name)])
     return found
+
+
+def may_find(connection: Connection[Any], table: Target, name: str, lookup: Lookup, rows: pl.DataFrame) -> pl.DataFrame:
+    """What texts could come to find once the rows of a table count: by whichever column, exactly or in small letters.
+
+    `number`, and of those rows the `rowcall_number` of one as `_key`; `_keys` is above 1 if there are others.
+    """
+    rows = _asking(name, lookup, rows)
+    asked = rows.select(name, "_scope").drop_nulls(name).unique()
+    found = pl.DataFrame(schema=_found_as(name))
+    for by in lookup.by:
+        fitting = asked.filter(_castable(pl.col(name), table.columns[by].base))
+        if fitting.height:
+            candidates = _candidates(table, lookup, by, fitting, name, key="rowcall_number")
+            found = pl.concat([found, _asked(connection, _WHICHEVER.format(candidates), name)])
+    keys = pl.max_horizontal(pl.col("_keys").max(), pl.col("_key").n_unique()).alias("_keys")
+    found = found.group_by(name, "_scope").agg(pl.col("_key").first().cast(pl.Int64), keys)
+    return rows.join(found, on=[name, "_scope"]).select("number", "_key", "_keys")
+
+
+def compared_as_stored(base: str) -> bool:
+    """Whether values of this type are compared by its own equality, for which there are indexes, not as texts."""
+    return base in _TEXTS or base in _FITS
 
 
 def _castable(text: pl.Expr, base: str) -> pl.Expr:
@@ -87,9 +116,8 @@ def _castable(text: pl.Expr, base: str) -> pl.Expr:
     return fits & text.str.strip_prefix("+").cast(pl.Int64, strict=False).is_between(-most, most - 1) if most else fits
 
 
-def _looked_up(
-    connection: Connection[Any], table: Target, lookup: Lookup, by: str, asked: pl.DataFrame, name: str
-) -> pl.DataFrame:
+def _candidates(table: Target, lookup: Lookup, by: str, asked: pl.DataFrame, name: str, *, key: str) -> Composed:
+    """The rows of a table that a text may mean: text, scope, the row's key, and whether it is there exactly so."""
     column = table.columns[by]
     same: Composable = SQL("t.{} = v.text::{}").format(Identifier(by), SQL(column.base))  # pyright: ignore[reportArgumentType] (a name from the catalog)
     asked_as = SQL("SELECT text, scope, text AS sought FROM given")
@@ -103,14 +131,11 @@ def _looked_up(
         same = SQL("{} AND t.{}::text = v.scope").format(same, Identifier(lookup.within))
     exact = SQL("t.{}::text = v.text").format(Identifier(by)) if column.base in _TEXTS else SQL("true")
     # no parameters: a percent sign in a name would be taken for one
-    select = SQL(
+    return SQL(
         "WITH given AS (SELECT * FROM unnest({texts}::text[], {scopes}::text[]) AS given (text, scope)) "
-        "SELECT text, scope, min(key), count(DISTINCT key) FROM ("
-        "SELECT v.text, v.scope, t.{to}::text AS key, {exact} AS exact, bool_or({exact}) OVER asked AS any_exact "
-        "FROM ({asked}) v JOIN {table} t ON {same} "
-        "WINDOW asked AS (PARTITION BY v.text, v.scope)) found WHERE exact OR NOT any_exact GROUP BY text, scope"
+        "SELECT v.text, v.scope, t.{key}::text AS key, {exact} AS exact FROM ({asked}) v JOIN {table} t ON {same}"
     ).format(
-        to=Identifier(lookup.to),
+        key=Identifier(key),
         exact=exact,
         texts=Literal(asked[name].to_list()),
         scopes=Literal(asked["_scope"].to_list()),
@@ -118,9 +143,22 @@ def _looked_up(
         same=same,
         asked=asked_as,
     )
-    rows = connection.execute(select).fetchall()
-    schema = {name: pl.String, "_scope": pl.String, "_key": pl.String, "_keys": pl.Int64}
-    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+_EXACT_FIRST = SQL(
+    "SELECT text, scope, min(key), count(DISTINCT key) FROM ("
+    "SELECT *, bool_or(exact) OVER (PARTITION BY text, scope) AS any_exact FROM ({}) candidates) found "
+    "WHERE exact OR NOT any_exact GROUP BY text, scope"
+)
+_WHICHEVER = SQL("SELECT text, scope, min(key), count(DISTINCT key) FROM ({}) candidates GROUP BY text, scope")
+
+
+def _found_as(name: str) -> dict[str, Any]:
+    return {name: pl.String, "_scope": pl.String, "_key": pl.String, "_keys": pl.Int64}
+
+
+def _asked(connection: Connection[Any], select: Composed, name: str) -> pl.DataFrame:
+    return pl.DataFrame(connection.execute(select).fetchall(), schema=_found_as(name), orient="row")
 
 
 def _issues(joined: pl.DataFrame, name: str, lookup: Lookup) -> pl.DataFrame:

@@ -24,8 +24,9 @@ from rowcall.engine.moves import granted
 from rowcall.engine.pace import Pace
 from rowcall.engine.reprocess import try_again
 from rowcall.engine.scratch import Scratch
-from rowcall.engine.second_look import look_again, plan_together, refers_to_itself, some_wait
+from rowcall.engine.second_look import look_again, plan_together, refers_to_itself, some_failed
 from rowcall.engine.sequences import keep_ahead
+from rowcall.engine.waiting import decide_waiting
 from rowcall.engine.whole_file import process_whole_file
 from rowcall.engine.work import NO_TARGET, Work, checked_target, limits_of, prepare_work
 from rowcall.errors import Final, Retryable, RowcallError
@@ -152,6 +153,7 @@ def _begin(run: Run, control: Connection[Any], job: Job) -> Job:
     run.tell(Progress(phase="checking", rows=job.row_count or 0, done=0, total=job.row_count or 0))
     if work.target is not NO_TARGET:
         decide_duplicates(run.database, control, work, workers=run.settings.workers)
+        decide_waiting(control, work)
     with control.transaction():
         if job.config.dry_run or run.importer.flow.preview or run.importer.atomic:
             return jobs.move(control, job, State.VALIDATING)
@@ -173,7 +175,7 @@ def _process(run: Run, control: Connection[Any], job: Job) -> Job:
     together = work.dry and (refers_to_itself(work) or run.importer.atomic or work.unforeseen)
     if not together:
         _work_off(run, control, work)
-        together = work.dry and some_wait(control, work)
+        together = work.dry and some_failed(control, work)
     if together:
         plan_together(control, work, Hopes(shortest_route(control, work)), partial(_check, run, job))
     if not work.dry:

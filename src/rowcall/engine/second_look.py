@@ -1,17 +1,18 @@
 """Rows that need another row of the same file to come in first.
 
 Employees refer to their manager, categories to their parent; a unique value may be free only when the row that has it
-was changed. When such a row's turn comes, the other one may still be further down. So what failed for that reason alone
-is tried again when all batches are done, for as long as that helps. What comes out doesn't depend on how the file was
-cut into batches.
+was changed. When such a row's turn comes, the other one may still be further down. So what failed for that reason is
+tried again when all batches are done, for as long as that helps; then come rows that were left out at first (waiting).
+What comes out doesn't depend on how the file was cut into batches.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from psycopg import Connection
 
+from rowcall.engine import waiting
 from rowcall.engine.commit import Hopes, Route, apply, commit_next, keep_plan, planned
 from rowcall.engine.judge import duplicates, judge_rows
 from rowcall.engine.work import Work
@@ -46,17 +47,24 @@ def _values_that_move(work: Work) -> list[str]:
     return [*(index.name for index in indexes if changing.intersection(index.columns)), *work.target.exclusions]
 
 
-def some_wait(connection: Connection[Any], work: Work) -> bool:
+def some_failed(connection: Connection[Any], work: Work) -> bool:
     """Whether there are rows to try again."""
-    return bool(_waiting(connection, work, 0))
+    return bool(_failed(connection, work, 0)) or waiting.some_wait(connection, work)
 
 
 def look_again(connection: Connection[Any], work: Work, check: Callable[[], None]) -> None:
-    """Try rows again that failed for want of another row, until none more gets in. `check` may raise in between."""
-    if some_wait(connection, work):
-        staging.prepare(connection, work.layout)
+    """Try rows again that failed for want of another row, until none more gets in. `check` may raise in between.
+
+    Then come those that waited for them, and so on.
+    """
+    if not some_failed(connection, work):
+        return
+    staging.prepare(connection, work.layout)
+    going_on = True
+    while going_on:
         while _round(connection, work, check):
             pass
+        going_on = waiting.let_go(connection, work, _all_failed(connection, work))
 
 
 def _round(connection: Connection[Any], work: Work, check: Callable[[], None]) -> bool:
@@ -66,14 +74,21 @@ def _round(connection: Connection[Any], work: Work, check: Callable[[], None]) -
         check()
         with connection.transaction():
             connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
-            numbers = _waiting(connection, work, after)
+            numbers = _failed(connection, work, after)
             if not numbers:
                 return progress
             after = numbers[-1]
             progress |= _again(connection, work, numbers)
 
 
-def _waiting(connection: Connection[Any], work: Work, after: int) -> list[int]:
+def _all_failed(connection: Connection[Any], work: Work) -> Iterator[list[int]]:
+    after = 0
+    while numbers := _failed(connection, work, after):
+        yield numbers
+        after = numbers[-1]
+
+
+def _failed(connection: Connection[Any], work: Work, after: int) -> list[int]:
     constraints = [*_own_constraints(work), *_values_that_move(work)]
     lookups = work.own_lookups
     if not constraints and not lookups:

@@ -135,6 +135,13 @@ CREATE TABLE rowcall.duplicate (
     PRIMARY KEY (job_id, row_number)
 );
 
+-- Rows that are judged only when others of their file are in: these change what they look for.
+CREATE TABLE rowcall.waiting (
+    job_id      uuid NOT NULL REFERENCES rowcall.job ON DELETE CASCADE,
+    row_number  bigint NOT NULL,
+    PRIMARY KEY (job_id, row_number)
+);
+
 -- What happened to each row: the target's key, the issues, the target's row as it was before.
 CREATE TABLE rowcall.outcome (
     job_id      uuid NOT NULL,

@@ -33,12 +33,13 @@ FROM (
 WHERE b.job_id = %(id)s AND b.number = c.number
 
 -- failed_for_want --
--- Rows that failed for no other reason than that a row of the same table was not there, or not yet changed.
-SELECT row_number FROM rowcall.outcome
-WHERE job_id = %(id)s AND status = 'failed' AND row_number > %(after)s AND NOT EXISTS (
+-- Rows that failed because a row of the same table was not there, or not yet changed. Those that wait are left out.
+SELECT row_number FROM rowcall.outcome o
+WHERE job_id = %(id)s AND status = 'failed' AND row_number > %(after)s AND EXISTS (
     SELECT FROM jsonb_array_elements(issues) i
-    WHERE NOT coalesce((i->>'code' = 'NOT_FOUND' AND i->>'field' = ANY (%(lookups)s::text[]))
-        OR (i->>'code' IN ('FOREIGN_KEY_VIOLATION', 'UNIQUE_VIOLATION') AND i->'metadata'->>'constraint' = ANY (%(constraints)s::text[])), false))
+    WHERE (i->>'code' = 'NOT_FOUND' AND i->>'field' = ANY (%(lookups)s::text[]))
+        OR (i->>'code' IN ('FOREIGN_KEY_VIOLATION', 'UNIQUE_VIOLATION') AND i->'metadata'->>'constraint' = ANY (%(constraints)s::text[])))
+    AND (SELECT true FROM rowcall.waiting w WHERE w.job_id = o.job_id AND w.row_number = o.row_number) IS NULL
 ORDER BY row_number LIMIT %(most)s
 
 -- take_back --
