@@ -21,7 +21,7 @@ from ..database import Server
 
 
 def test_a_session_means_the_same_on_every_server(database: Database) -> None:
-    with database.connect("committer") as connection:
+    with Database(f"{database.url}&application_name=mine").connect("committer") as connection:
         show = {
             name: connection.execute("SELECT current_setting(%s)", [name]).fetchone()
             for name in ("application_name", "timezone", "datestyle", "client_encoding", "extra_float_digits")

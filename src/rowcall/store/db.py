@@ -77,10 +77,7 @@ class Database:
         """A new session, in autocommit. A transaction left idle for longer than `idle_timeout` seconds is ended."""
         parameters = _parameters(self.url)
         try:
-            connection = psycopg.connect(
-                make_conninfo(**{**_CLIENT, **parameters}, application_name=f"rowcall {role}", client_encoding="UTF8"),
-                autocommit=True,
-            )
+            connection = psycopg.connect(_conninfo(parameters, role), autocommit=True)
         except psycopg.OperationalError as error:
             raise _no_connection(parameters, error) from error
         try:
@@ -100,14 +97,8 @@ class Database:
 
     def pool(self, role: str, size: int) -> ConnectionPool[Connection[TupleRow]]:
         """Sessions to be lent out, in autocommit; not open yet."""
-        parameters = {
-            **_CLIENT,
-            **_parameters(self.url),
-            "application_name": f"rowcall {role}",
-            "client_encoding": "UTF8",
-        }
         return ConnectionPool(
-            make_conninfo(**parameters),
+            _conninfo(_parameters(self.url), role),
             kwargs={"autocommit": True},
             min_size=1,
             max_size=size,
@@ -128,6 +119,11 @@ class Database:
                     raise
             time.sleep(pause)
             pause = min(2 * pause, 1.0)
+
+
+def _conninfo(parameters: dict[str, Any], role: str) -> str:
+    ours = {"application_name": f"rowcall {role}", "client_encoding": "UTF8"}
+    return make_conninfo(**{**_CLIENT, **parameters, **ours})
 
 
 def _set_up(connection: Connection[Any], idle_timeout: float = 5) -> None:
