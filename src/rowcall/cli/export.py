@@ -1,26 +1,44 @@
-"""`rowcall export`: the rows of a resource or a table into a file."""
+"""`rowcall export`: the rows of a resource or a table, or what became of a job's rows, into a file."""
 
 import signal
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from psycopg import Connection, IsolationLevel
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from rowcall.cli.options import write_format, write_options
+from rowcall.cli.options import one_of, write_format, write_options
 from rowcall.config import settings_from
-from rowcall.export import Filter, declared, export_to, find_resource, select_rows
+from rowcall.errors import Final
+from rowcall.export import (
+    Filter,
+    Selection,
+    export_to,
+    find_resource,
+    known_resources,
+    select_results,
+    select_rows,
+)
 from rowcall.importer.registry import load_registry
+from rowcall.model import Code
 from rowcall.store.db import open_database
+from rowcall.store.grid import STATUSES, Wanted
+from rowcall.store.jobs import get_job
 
 
 def export(
-    resource: Annotated[str, typer.Argument(metavar="RESOURCE", help="A resource, or a table of the database.")],
+    resource: Annotated[
+        str | None, typer.Argument(metavar="RESOURCE", help="A resource, or a table of the database.")
+    ] = None,
+    job: Annotated[
+        str | None, typer.Option(metavar="JOB", help="Instead: what became of each row of a job, by number or id.")
+    ] = None,
     out: Annotated[str, typer.Option(help="The file to write; - for standard output.")] = "-",
     format: Annotated[  # noqa: A002 (the product's word)
         str | None,
@@ -34,30 +52,58 @@ def export(
         ),
     ] = None,
     fields: Annotated[str | None, typer.Option(help="Fields to write, in order, with commas between.")] = None,
+    status: Annotated[str | None, typer.Option(help=f"With --job: only rows that are {', '.join(STATUSES)}.")] = None,
+    code: Annotated[str | None, typer.Option(help="With --job: only rows with an issue of this code.")] = None,
+    field: Annotated[str | None, typer.Option(help="With --job: only rows with an issue in this field.")] = None,
     bom: Annotated[bool, typer.Option(help="Begin a CSV file with a byte order mark, for Excel.")] = False,
     formulas: Annotated[
         str, typer.Option(help="Texts that look like formulas in CSV and XLSX: protect, or keep as they are.")
     ] = "protect",
 ) -> None:
-    """Write the rows of a resource or a table, as they are at one moment, into a file that is whole or not there."""
+    """Write the rows of a resource or a table, as they are at one moment, into a file that is whole or not there.
+
+    Or the rows of a job as they came in, each with what became of it.
+    """
     # Polars has one of its own, which interrupts twice: the second time in the middle of cleaning up.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, _stop)
     kind = write_format(out, "--format", format)
-    filters = [Filter.parse(text) for text in filter or ()]
-    chosen = [name.strip() for name in (fields or "").split(",") if name.strip()]
     writing = write_options(out, bom=bom, formulas=formulas)
-    resources = declared(thing for pack in load_registry().packs for thing in pack.resources)
+    _check_source(resource, job, of_resource=(filter, fields), of_job=(status, code, field))
     with open_database(settings_from()) as database, database.connect("export") as connection:
-        found = find_resource(connection, resource, resources)
-        selection = select_rows(connection, found, fields=chosen, filters=filters)
+        if job is not None:
+            one_of("--status", status, STATUSES)
+            wanted = Wanted(statuses=(status,) if status else (), code=code, field=field)
+            connection.isolation_level = IsolationLevel.REPEATABLE_READ  # the rows come in several statements
+            chosen = select_results(connection, get_job(connection, job), wanted)
+        else:
+            chosen = _selection(connection, resource or "", fields or "", filter or ())
         target = sys.stdout.buffer if out == "-" else Path(out)
         told: list[str] = []
-        with _progress(resource) as progress:
-            rows = export_to(connection, selection, target, kind, options=writing, progress=progress, tell=told.append)
+        with _progress(resource or job or "") as progress:
+            rows = export_to(connection, chosen, target, kind, options=writing, progress=progress, tell=told.append)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     for line in [*told, f"{rows:,} rows written"]:
         console.print(line, markup=False)
+
+
+def _check_source(
+    resource: str | None, job: str | None, *, of_resource: Sequence[object], of_job: Sequence[object]
+) -> None:
+    if (resource is None) == (job is None):
+        raise Final(Code.BAD_OPTION, "Either RESOURCE or --job is expected.")
+    if job is not None and any(option is not None for option in of_resource):
+        raise Final(
+            Code.BAD_OPTION, "--filter and --fields don't go with --job.", hint="See --status, --code, --field."
+        )
+    if job is None and any(option is not None for option in of_job):
+        raise Final(Code.BAD_OPTION, "--status, --code and --field go with --job.", hint="See --filter.")
+
+
+def _selection(connection: Connection[Any], name: str, fields: str, filters: Sequence[str]) -> Selection:
+    found = find_resource(connection, name, known_resources(load_registry()))
+    chosen = [field.strip() for field in fields.split(",") if field.strip()]
+    return select_rows(connection, found, fields=chosen, filters=[Filter.parse(text) for text in filters])
 
 
 def _stop(number: int, _: FrameType | None) -> NoReturn:

@@ -10,6 +10,7 @@ from psycopg.rows import scalar_row
 
 from rowcall.errors import Final
 from rowcall.importer.declaration import did_you_mean
+from rowcall.importer.registry import Registry
 from rowcall.model import Code
 from rowcall.store.db import translated
 from rowcall.store.queries import query
@@ -31,6 +32,9 @@ class Resource:
     """The columns that the rows are ordered by; the primary key if none are named."""
     filters: tuple[str, ...] | None = None
     """The fields by which rows can be chosen; None for every field."""
+    organisation: str | None = None
+    """The column with the id of the organisation that a row belongs to: over HTTP, each is given its own rows only.
+    None: the rows are for everybody who may export."""
 
     def __post_init__(self) -> None:
         self._require_list("fields", self.fields)
@@ -51,6 +55,11 @@ class Resource:
     def mistake(self, what: str, hint: str) -> Final:
         """What is wrong with this declaration."""
         return Final(Code.BAD_DECLARATION, f"Resource {self.name!r}: {what}.", hint=hint)
+
+
+def known_resources(registry: Registry) -> dict[str, Resource]:
+    """The resources of all packs, by name."""
+    return declared(thing for pack in registry.packs for thing in pack.resources)
 
 
 def declared(things: Iterable[object]) -> dict[str, Resource]:

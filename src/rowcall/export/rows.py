@@ -18,9 +18,11 @@ from rowcall.store.copying import copied_blocks, copied_frame
 from rowcall.store.db import translated
 
 _AHEAD = 4
+BLOCK = 2**21
+"""Bytes that are worked on at once, as COPY has them."""
 
 # Values are written the same way everywhere, and a reader of our output may pause for as long as it likes.
-_SETTINGS = """
+SETTINGS = """
     SELECT set_config('timezone', 'UTC', true),
            set_config('datestyle', 'ISO, YMD', true),
            set_config('intervalstyle', 'iso_8601', true),
@@ -32,7 +34,9 @@ _SETTINGS = """
 """
 
 
-def export_rows(connection: Connection[Any], selection: Selection, *, typed: bool = False) -> Generator[pl.DataFrame]:
+def export_rows(
+    connection: Connection[Any], selection: Selection, *, typed: bool = False, block: int = BLOCK
+) -> Generator[pl.DataFrame]:
     """The rows as they are at this moment, in frames of bounded size, at least one.
 
     Columns are text, dates and times in ISO 8601, arrays in JSON; or, when `typed`, of the types that Parquet has.
@@ -40,19 +44,19 @@ def export_rows(connection: Connection[Any], selection: Selection, *, typed: boo
     """
     try:
         with connection.transaction():
-            connection.execute(_SETTINGS)
-            with closing(_blocks(connection, selection)) as blocks:
-                for block in blocks:
-                    frame = _texts(block, selection)
+            connection.execute(SETTINGS)
+            with closing(_blocks(connection, selection, block)) as blocks:
+                for lines in blocks:
+                    frame = _texts(lines, selection)
                     yield _typed(frame, selection) if typed else frame
     except psycopg.Error as error:
         raise translated(error) from error
 
 
-def _blocks(connection: Connection[Any], selection: Selection) -> Generator[bytes]:
+def _blocks(connection: Connection[Any], selection: Selection, size: int) -> Generator[bytes]:
     """The lines of COPY in blocks, at least one, with some being read while others are worked on."""
     statement = SQL("COPY ({}) TO STDOUT (ENCODING 'UTF8')").format(selection.statement)  # one, so one snapshot
-    with closing(copied_blocks(connection, statement)) as blocks, ThreadPoolExecutor(1, "export") as reader:
+    with closing(copied_blocks(connection, statement, size)) as blocks, ThreadPoolExecutor(1, "export") as reader:
         wait([reader.submit(int)])  # an interrupt while the thread starts would lose sight of it, and of its work
         try:
             ahead = deque(reader.submit(next, blocks, b"") for _ in range(_AHEAD))

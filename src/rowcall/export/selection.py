@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 import psycopg
 from psycopg import Connection
@@ -40,17 +41,32 @@ class Selection:
     resource: Resource
     columns: tuple[ExportColumn, ...]
     statement: Composed
+    counting: Composed
+    """The statement that tells how many rows there are."""
 
     @property
     def write_columns(self) -> list[WriteColumn]:
         """The columns as a writer takes them."""
         return [column.write_column for column in self.columns]
 
+    @property
+    def optional_texts(self) -> list[str]:
+        """The columns of text that may be null."""
+        return [column.name for column in self.columns if column.optional and column.kind.native == "text"]
+
 
 def select_rows(
-    connection: Connection[Any], resource: Resource, *, fields: Sequence[str] = (), filters: Sequence[Filter] = ()
+    connection: Connection[Any],
+    resource: Resource,
+    *,
+    fields: Sequence[str] = (),
+    filters: Sequence[Filter] = (),
+    organisation: UUID | None = None,
 ) -> Selection:
-    """The rows of a resource that meet the filters, with these fields; all of them if none are named."""
+    """The rows of a resource that meet the filters, with these fields; all of them if none are named.
+
+    Given an organisation, only its rows, if the resource tells them apart.
+    """
     try:
         target = describe(connection, resource.table)
         _check_declaration(resource, target)
@@ -63,11 +79,20 @@ def select_rows(
         ExportColumn(column.name, kind_of(column), not column.not_null or column.default is not None)
         for column in found
     )
-    return Selection(resource=resource, columns=columns, statement=_statement(resource, target, columns, filters))
+    whose = [Filter(resource.organisation, "=", str(organisation))] if organisation and resource.organisation else []
+    source = _source(target, [condition(each) for each in (filters, whose) if each])
+    return Selection(
+        resource=resource,
+        columns=columns,
+        statement=_statement(resource, target, columns, source),
+        counting=SQL("SELECT count(*) ") + source,
+    )
 
 
 def _check_declaration(resource: Resource, target: Target) -> None:
+    whose = (resource.organisation,) if resource.organisation else ()
     named = {"fields": resource.fields, "order": resource.order, "filters": resource.filters or ()}
+    named["organisation"] = whose
     for option, names in named.items():
         for name in names:
             if name not in target.columns:
@@ -111,13 +136,14 @@ def _check_value(connection: Connection[Any], target: Target, each: Filter) -> N
         raise Final(Code.BAD_OPTION, f"{each.operator} can't be used on {about}.") from error
 
 
-def _statement(
-    resource: Resource, target: Target, columns: Sequence[ExportColumn], filters: Sequence[Filter]
-) -> Composed:
+def _source(target: Target, conditions: Sequence[Composed]) -> Composed:
+    source = SQL("FROM {}").format(target.identifier)
+    return source + SQL(" WHERE ") + SQL(" AND ").join(conditions) if conditions else source
+
+
+def _statement(resource: Resource, target: Target, columns: Sequence[ExportColumn], source: Composed) -> Composed:
     selected = SQL(", ").join([column.kind.selected(column.name) for column in columns])
-    statement = SQL("SELECT {} FROM {}").format(selected, target.identifier)
-    if filters:
-        statement += SQL(" WHERE ") + condition(filters)
+    statement = SQL("SELECT {} ").format(selected) + source
     if order := resource.order or target.primary_key:
         # qualified: a bare name would mean the output column, which may be text
         statement += SQL(" ORDER BY ") + SQL(", ").join([Identifier(target.name, name) for name in order])

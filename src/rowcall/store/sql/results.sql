@@ -61,3 +61,11 @@ SELECT id, before, after, at FROM rowcall.job_event WHERE job_id = %(id)s AND id
 -- last_events --
 -- The latest move of some jobs.
 SELECT job_id, max(id) FROM rowcall.job_event WHERE job_id = ANY (%(ids)s) GROUP BY job_id
+
+-- widest_row --
+-- The most cells that a row of a job has; more than the header if a record had too many fields, or new keys.
+SELECT max(cardinality(cells)) FROM rowcall.row WHERE job_id = %(id)s
+
+-- count_rows --
+-- How many rows of a job are in.
+SELECT count(*) FROM rowcall.row WHERE job_id = %(id)s
