@@ -37,6 +37,8 @@ class Settings:
     """Jobs that one worker process works on."""
     jobs_per_organisation: int = 4
     """Jobs of one organisation that are worked on at the same time, by all workers together."""
+    export_days: int = 7
+    """Days that the file of an export stays."""
 
 
 def settings_from(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -52,6 +54,7 @@ def settings_from(environment: Mapping[str, str] = os.environ) -> Settings:
         max_upload=_number("ROWCALL_MAX_UPLOAD", environment.get("ROWCALL_MAX_UPLOAD") or "10GB"),
         jobs_at_once=_count(environment, "ROWCALL_JOBS_AT_ONCE", 2),
         jobs_per_organisation=_count(environment, "ROWCALL_JOBS_PER_ORGANISATION", 4),
+        export_days=_count(environment, "ROWCALL_EXPORT_DAYS", 7),
     )
     if settings.batch_rows_min > settings.batch_rows_max:
         raise Final(

@@ -107,6 +107,10 @@ class Code(StrEnum):
     KEY_REUSED = "KEY_REUSED"
     NO_SUCH_PLACE = "NO_SUCH_PLACE"
     PORT_TAKEN = "PORT_TAKEN"
+    EXPORT_NOT_FOUND = "EXPORT_NOT_FOUND"
+    EXPORT_EXPIRED = "EXPORT_EXPIRED"
+    RANGE_NOT_SATISFIABLE = "RANGE_NOT_SATISFIABLE"
+    HTTP_TOO_OLD = "HTTP_TOO_OLD"
 
     # a file that is refused
     FILE_TOO_LARGE = "FILE_TOO_LARGE"
@@ -201,6 +205,30 @@ class Wish(StrEnum):
     HOLD = "hold"
     PAUSE = "pause"
     CANCEL = "cancel"
+
+
+class ExportState(StrEnum):
+    """Where an export in the background stands. `EXPORT_MOVES` has the ways from one to another."""
+
+    QUEUED = "QUEUED"
+    RUNNING = "RUNNING"
+    COMPLETED = "COMPLETED"
+    CANCELLED = "CANCELLED"
+    FAILED = "FAILED"
+    EXPIRED = "EXPIRED"
+
+
+EXPORT_MOVES: dict[ExportState, frozenset[ExportState]] = {
+    ExportState.QUEUED: frozenset({ExportState.RUNNING, ExportState.CANCELLED}),
+    ExportState.RUNNING: frozenset(
+        {ExportState.QUEUED, ExportState.COMPLETED, ExportState.CANCELLED, ExportState.FAILED}
+    ),
+    ExportState.COMPLETED: frozenset({ExportState.EXPIRED}),
+    ExportState.CANCELLED: frozenset(),
+    ExportState.FAILED: frozenset(),
+    ExportState.EXPIRED: frozenset(),
+}
+"""The moves that an export may make; back to QUEUED when its worker stops."""
 
 
 class Mode(StrEnum):

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rowcall.api import events, imports, items, moves, problems
+from rowcall.api import events, exports, imports, items, moves, problems
 from rowcall.api.service import Service
 
 _REQUEST_ID = re.compile(r"[\w.:-]{1,128}")
@@ -29,7 +29,7 @@ def create_app(service: Service) -> FastAPI:
     app.state.service = service
     app.state.watch = events.Watch(service)
     app.add_middleware(_RequestIds)
-    for part in (imports, items, moves, events):
+    for part in (imports, items, moves, events, exports):
         app.include_router(part.router)
     problems.install(app)
     return app

@@ -6,8 +6,9 @@ from typing import Annotated
 from uuid import UUID
 
 import msgspec
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
+from rowcall.api.idempotency import TheKey
 from rowcall.api.models import REFUSALS, ImportConfig, JobAnswer, JobPage
 from rowcall.api.service import Caller, Service, TheCaller, TheService
 from rowcall.api.uploads import Upload, received
@@ -21,7 +22,6 @@ from rowcall.store.requests import Origin
 from rowcall.worker.queue import nudge
 
 router = APIRouter(prefix="/v1/imports", tags=["imports"], responses=REFUSALS)
-_LONGEST_KEY = 255
 
 
 @router.post("", status_code=202, responses={200: {"model": JobAnswer}})
@@ -30,14 +30,13 @@ async def create_import(
     response: Response,
     at: TheService,
     caller: TheCaller,
+    key: TheKey,
     importer: Annotated[str | None, Query(description="Where the body is the file itself.")] = None,
-    idempotency_key: Annotated[str | None, Header()] = None,
 ) -> JobAnswer:
     """Bring a file: as `file` of a form, with `importer` and `config` (JSON) beside it, or as the body itself.
 
     It is durable when this answers. The same `Idempotency-Key` with the same content gives the same job.
     """
-    key = _bare(idempotency_key)
     async with received(request, at.settings.data_dir / "files", most=at.settings.max_upload) as upload:
         name = upload.fields.get("importer") or importer
         if not name:
@@ -71,16 +70,6 @@ def _begun(at: Service, caller: Caller, upload: Upload, name: str, key: str | No
         if is_new:
             nudge(connection, job.id)
     return job, is_new
-
-
-def _bare(key: str | None) -> str | None:
-    """An idempotency key without its quotes."""
-    if key is None:
-        return None
-    bare = key[1:-1] if len(key) > 1 and key[0] == key[-1] == '"' else key
-    if not 0 < len(bare) <= _LONGEST_KEY or not bare.isprintable():
-        raise Final(Code.BAD_REQUEST, f"An Idempotency-Key has 1 to {_LONGEST_KEY} visible characters.")
-    return bare
 
 
 @router.get("")

@@ -1,9 +1,10 @@
 """Rows over HTTP: the grid of a job, what became of its rows, and what is pending everywhere."""
 
+from dataclasses import replace
 from typing import Annotated, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 
 from rowcall.api.models import (
     REFUSALS,
@@ -45,16 +46,22 @@ def statuses_in(text: str | None) -> tuple[str, ...]:
     return names
 
 
+def _view(
+    statuses: _Statuses = None, code: _Code = None, field: _Field = None, text: _Text = None, sort: _Sort = "row"
+) -> Wanted:
+    return Wanted(statuses=statuses_in(statuses), code=code, field=field, text=text or None, sort=sort)
+
+
+TheView = Annotated[Wanted, Depends(_view)]
+"""Which rows of a job, in the grid and in an export of it."""
+
+
 @router.get("/imports/{job_id}/items")
 def read_items(
     job_id: UUID,
     at: TheService,
     caller: TheCaller,
-    statuses: _Statuses = None,
-    code: _Code = None,
-    field: _Field = None,
-    text: _Text = None,
-    sort: _Sort = "row",
+    view: TheView,
     after: _After = None,
     page_size: _PageSize = 100,
 ) -> ItemPage:
@@ -63,10 +70,7 @@ def read_items(
     A page may have fewer rows than fit, even none, where many had to be looked at: there may be more as long as there
     is a `next`.
     """
-    wanted = Wanted(
-        statuses=statuses_in(statuses), code=code, field=field, text=text or None, sort=sort, most=page_size
-    )
-    return _page(at, caller, job_id, wanted, after)
+    return _page(at, caller, job_id, replace(view, most=page_size), after)
 
 
 @router.get("/imports/{job_id}/results")

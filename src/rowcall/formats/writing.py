@@ -52,6 +52,8 @@ class WriteOptions:
     null: str = ""
     """The text for null in CSV. Unlike an empty text, it is never quoted."""
     sheet: str = "Rows"
+    row_group: int = 32 * MIB
+    """Bytes that a row group of a Parquet file takes in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,4 +224,4 @@ def _encoder(output: Output, kind: WriteFormat, columns: tuple[WriteColumn, ...]
         case WriteFormat.PARQUET:
             from rowcall.formats.arrow.parquet_writer import ParquetEncoder
 
-            return ParquetEncoder(output, columns)
+            return ParquetEncoder(output, columns, options)

@@ -48,7 +48,7 @@ class Incoming:
         location = self._folder / sha256[:2] / sha256
         location.parent.mkdir(exist_ok=True)
         self._temporary.replace(location)
-        _sync_folder(location.parent)
+        sync_folder(location.parent)
         return StoredFile(sha256, self._size, location)
 
     def close(self) -> None:
@@ -74,7 +74,7 @@ def keep(folder: Path, stream: BinaryIO) -> StoredFile:
         return incoming.keep()
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """A new name is durable only when its folder is."""
     handle = os.open(folder, os.O_RDONLY)
     try:

@@ -15,6 +15,7 @@ from rowcall.store.migrate import migrate
 
 SCHEMA = "rowcall_queue"
 ADVANCE = "advance"
+EXPORT = "export"
 _NUDGES = App(connector=SyncPsycopgConnector())  # never opened: nudges go over the caller's connection
 
 
@@ -43,10 +44,10 @@ END $$
 """
 
 
-def nudge(connection: Connection[Any], job_id: UUID) -> None:
-    """Have a worker look at a job, once this transaction is committed."""
+def nudge(connection: Connection[Any], job_id: UUID, task: str = ADVANCE) -> None:
+    """Have a worker look at a job (or an export), once this transaction is committed."""
     with connection.transaction():
         (path,) = connection.execute("SELECT current_setting('search_path')").fetchone() or ("",)
         connection.execute(f"SET LOCAL search_path TO {SCHEMA}")
-        _NUDGES.configure_task(ADVANCE, connection=connection).defer(job_id=str(job_id))
+        _NUDGES.configure_task(task, connection=connection).defer(job_id=str(job_id))
         connection.execute("SELECT set_config('search_path', %s, true)", [path])

@@ -28,12 +28,14 @@ from psycopg.rows import scalar_row
 from rowcall.config import Settings
 from rowcall.engine.run import Run, run_job
 from rowcall.errors import Retryable, RowcallError
+from rowcall.export import known_resources
 from rowcall.importer.registry import Registry
 from rowcall.model import WORKING, Code
 from rowcall.store import jobs
 from rowcall.store.db import Database
 from rowcall.store.jobs import Job
 from rowcall.store.queries import query
+from rowcall.worker.exports import EXPORTS_AT_ONCE, Exporter, add_export_tasks
 from rowcall.worker.queue import ADVANCE, SCHEMA, nudge
 
 _RECOVERY = 1.0
@@ -53,6 +55,7 @@ class Worker:
     registry: Registry
     settings: Settings
     stopping: bool = False
+    stop_exports: threading.Event = field(default_factory=threading.Event)
     _runs: dict[UUID, Run] = field(default_factory=dict[UUID, Run])
     _places: Counter[UUID] = field(default_factory=Counter[UUID])
     """Jobs that are worked on here, by organisation."""
@@ -64,7 +67,8 @@ class Worker:
         async with app.open_async():
             working = asyncio.create_task(
                 app.run_worker_async(
-                    concurrency=self.settings.jobs_at_once + 2,  # one for an organisation that has none, one for chores
+                    # one for an organisation that has none, one for chores
+                    concurrency=self.settings.jobs_at_once + 2 + EXPORTS_AT_ONCE,
                     fetch_job_polling_interval=2.0,
                     delete_jobs="always",
                     shutdown_graceful_timeout=_GRACE,
@@ -83,6 +87,7 @@ class Worker:
         if self.stopping:
             os._exit(1)
         self.stopping = True
+        self.stop_exports.set()
         with self._guard:
             for run in self._runs.values():
                 run.stop.set()
@@ -92,6 +97,8 @@ class Worker:
     def _app(self) -> App:
         app = App(connector=PsycopgConnector(conninfo=self.database.url, configure=_in_schema, min_size=1, max_size=4))
         app.task(name=ADVANCE)(self.advance)
+        resources = known_resources(self.registry)
+        add_export_tasks(app, Exporter(self.database, resources, self.settings, self.stop_exports))
         return app
 
     async def _recover_always(self) -> None:

@@ -9,13 +9,11 @@ import pyarrow.parquet as arrow_parquet
 
 from rowcall.errors import FileRefused
 from rowcall.formats.output import Output, OutputFile
-from rowcall.formats.reading import MIB
-from rowcall.formats.writing import Comments, Refused, WriteColumn, slices
+from rowcall.formats.writing import Comments, Refused, WriteColumn, WriteOptions, slices
 from rowcall.model import Code
 
 pa, pq = cast("Any", arrow), cast("Any", arrow_parquet)  # they have no annotations
 _GROUP_ROWS = 100_000
-_GROUP_BYTES = 32 * MIB
 _TEXT_INSTEAD = (pl.Null, pl.Categorical, pl.Enum, pl.Int128, pl.UInt128)
 """Types that Parquet doesn't have, or that would tie a file to one batch's values."""
 
@@ -23,9 +21,10 @@ _TEXT_INSTEAD = (pl.Null, pl.Categorical, pl.Enum, pl.Int128, pl.UInt128)
 class ParquetEncoder:
     """Columns with the types of the first frame; texts stay texts."""
 
-    def __init__(self, output: Output, columns: Sequence[WriteColumn]) -> None:
+    def __init__(self, output: Output, columns: Sequence[WriteColumn], options: WriteOptions) -> None:
         self._sink = OutputFile(output)
         self._schema = pl.Schema({column.name: pl.String for column in columns})
+        self._most = options.row_group
         self._writer: Any = None
         self._parts: list[pl.DataFrame] = []
         self._rows = self._bytes = 0
@@ -34,7 +33,7 @@ class ParquetEncoder:
         if self._writer is None:
             self._begin(frame.schema)
         for _, part in slices(self._conformed(frame)):
-            if self._rows + part.height > _GROUP_ROWS or self._bytes > _GROUP_BYTES:
+            if self._rows + part.height > _GROUP_ROWS or self._bytes > self._most:
                 self._flush()
             self._parts.append(part)
             self._rows += part.height

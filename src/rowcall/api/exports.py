@@ -1,0 +1,307 @@
+"""Exports: rows as a stream, or as a file that is written in the background and can be downloaded."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, Any, BinaryIO, cast
+from uuid import UUID
+
+import msgspec
+from fastapi import APIRouter, Query, Request, Response
+from psycopg import Connection
+
+from rowcall.api.downloads import MEDIA_TYPES, disposition, file_answer
+from rowcall.api.export_models import ExportAnswer, ExportOrder, ExportPage
+from rowcall.api.idempotency import TheKey
+from rowcall.api.items import TheView
+from rowcall.api.models import Problem
+from rowcall.api.problems import MEDIA_TYPE, problem
+from rowcall.api.service import Caller, Service, TheCaller, TheService
+from rowcall.api.streams import ExportStream
+from rowcall.errors import Final, WrongState
+from rowcall.export import Resource, known_resources
+from rowcall.export.request import choose, export_request, resource_of, snapshot
+from rowcall.formats import WriteFormat
+from rowcall.model import Code, ExportState
+from rowcall.store import exports
+from rowcall.store.db import Database
+from rowcall.store.exports import Export, ExportRequest
+from rowcall.store.jobs import get_job
+from rowcall.store.requests import Origin
+from rowcall.worker.exports import FOLDER
+from rowcall.worker.queue import EXPORT, nudge
+
+router = APIRouter(tags=["exports"])
+_EXAMPLES = {
+    400: (Code.BAD_REQUEST, "There is no parameter 'role'."),
+    404: (Code.EXPORT_NOT_FOUND, "There is no export '019a8c2e-5d0b-7c3a-9c41-2b7f6a1e0d11'."),
+    409: (Code.WRONG_STATE, "The export is CANCELLED: it can't be cancelled."),
+    410: (Code.EXPORT_EXPIRED, "The file of export 019a8c2e-5d0b-7c3a-9c41-2b7f6a1e0d11 is gone."),
+    416: (Code.RANGE_NOT_SATISFIABLE, "The range can't be given: the file has 64,120 bytes."),
+    422: (Code.BAD_OPTION, "users has no field 'nmae'."),
+    426: (Code.HTTP_TOO_OLD, "With HTTP/1.0 a stream that was cut off looks like a complete one."),
+    429: (Code.TOO_MANY_REQUESTS, "Too many exports are being streamed at the moment."),
+    503: (Code.DATABASE_UNREACHABLE, "PostgreSQL at db.example.org, port 5432, gave no connection."),
+}
+_ALLOWED = {
+    ExportState.QUEUED: ["cancel"],
+    ExportState.RUNNING: ["cancel"],
+    ExportState.COMPLETED: ["download"],
+}
+
+
+def _refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    schema = Problem.model_json_schema()
+    examples = {status: json.loads(bytes(problem(status, *_EXAMPLES[status]).body)) for status in statuses}
+    return {
+        status: {"description": example["detail"], "content": {MEDIA_TYPE: {"schema": schema, "example": example}}}
+        for status, example in examples.items()
+    }
+
+
+_FILE: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The rows. The connection is cut if they can't be given to the end.",
+        "headers": {"Content-Disposition": {"schema": {"type": "string"}, "description": "The name of the file."}},
+        "content": {
+            "text/csv": {"schema": {"type": "string"}, "example": "id,email\n1,ann@example.org\n"},
+            "application/x-ndjson": {"schema": {"type": "string"}, "example": '{"id":1,"email":"ann@example.org"}\n'},
+            "application/json": {"schema": {"type": "array", "items": {"type": "object"}}},
+            **{
+                MEDIA_TYPES[kind]: {"schema": {"type": "string", "format": "binary"}}
+                for kind in (WriteFormat.XLSX, WriteFormat.PARQUET)
+            },
+        },
+    }
+}
+_CREATED: dict[int | str, dict[str, Any]] = {
+    200: {"model": ExportAnswer, "description": "The same request made it before (`Idempotent-Replayed: true`)."},
+    202: {"headers": {"Location": {"schema": {"type": "string"}, "description": "Where the export is."}}},
+}
+AskedFormat = Annotated[WriteFormat, Query(description="csv, ndjson, json, xlsx or parquet.")]
+Bom = Annotated[bool, Query(description="Begin a CSV file with a byte order mark, for Excel.")]
+
+
+# -- as a stream
+
+
+@router.get("/v1/exports", response_class=Response, responses={**_FILE, **_refusals(400, 404, 422, 426, 429, 503)})
+def stream_export(
+    request: Request,
+    at: TheService,
+    caller: TheCaller,
+    resource: Annotated[str, Query(max_length=200, description="What a pack offers, such as `users`.")],
+    format: AskedFormat = WriteFormat.CSV,  # noqa: A002 (the product's word)
+    fields: Annotated[
+        str, Query(description="Fields, in this order, with commas between; all if none are named.")
+    ] = "",
+    filter: Annotated[  # noqa: A002 (the product's word)
+        list[str] | None,
+        Query(
+            max_length=100,
+            description="`field=value`, or `!=`, `>=`, `<=`, `>`, `<`; `field=null` for none. Repeat it to narrow "
+            "down; several `=` on one field are alternatives.",
+            examples=[["role=author", "created_at>=2024-01-01"]],
+        ),
+    ] = None,
+    bom: Bom = False,
+) -> Response:
+    """The rows of a resource as they are at one moment, sent as they are read."""
+    _refuse_others(request, {"resource", "format", "fields", "filter", "bom"})
+    chosen = tuple(name.strip() for name in fields.split(",") if name.strip())
+    asked = ExportRequest(format=format, resource=resource, fields=chosen, filters=tuple(filter or ()), bom=bom)
+    return _stream(at, caller, asked, _file_name(resource_of(resource, _resources(at)).name, format))
+
+
+@router.get(
+    "/v1/imports/{job_id}/results/export",
+    response_class=Response,
+    responses={**_FILE, **_refusals(400, 404, 422, 426, 429, 503)},
+)
+def stream_results(
+    request: Request,
+    job_id: UUID,
+    at: TheService,
+    caller: TheCaller,
+    view: TheView,
+    format: AskedFormat = WriteFormat.CSV,  # noqa: A002 (the product's word)
+    bom: Bom = False,
+) -> Response:
+    """What became of the rows of a job, sent as they are read: just what the grid shows."""
+    _refuse_others(request, {"format", "statuses", "code", "field", "text", "sort", "bom"})
+    asked = ExportRequest(format=format, job=job_id, view=view, bom=bom)
+    with at.connection(caller) as connection:
+        number = get_job(connection, str(job_id), organisation=caller.organisation).number
+    return _stream(at, caller, asked, _file_name(number, format))
+
+
+def _stream(at: Service, caller: Caller, asked: ExportRequest, name: str) -> Response:
+    headers = {"content-type": MEDIA_TYPES[asked.format], "content-disposition": disposition(name)}
+    # The pool's connections are for requests that are over soon.
+    database = Database(cast("str", at.pool.conninfo))  # a text, as Database.pool makes it
+    write = partial(_write, asked, _resources(at), caller.organisation)
+    headers["cache-control"] = "no-store"
+    connect = partial(database.connect, "stream")
+    return ExportStream(write, connect, headers, organisation=caller.organisation, kind=asked.format)
+
+
+def _write(
+    asked: ExportRequest,
+    resources: Mapping[str, Resource],
+    organisation: UUID,
+    connection: Connection[Any],
+    target: BinaryIO,
+) -> None:
+    with snapshot(connection, organisation):
+        chosen = choose(connection, asked, resources, organisation)
+        export_request(connection, chosen, asked, target, small=True)  # there may be dozens
+
+
+# -- in the background
+
+
+@router.post("/v1/exports", status_code=202, responses={**_CREATED, **_refusals(400, 404, 422, 503)})
+def create_export(
+    order: ExportOrder, response: Response, at: TheService, caller: TheCaller, key: TheKey
+) -> ExportAnswer:
+    """Have an export written in the background.
+
+    The same `Idempotency-Key` with the same content gives the same export.
+    """
+    return _created(response, at, caller, order.request(), key)
+
+
+@router.post("/v1/imports/{job_id}/export", status_code=202, responses={**_CREATED, **_refusals(400, 404, 422, 503)})
+def create_results_export(
+    request: Request,
+    job_id: UUID,
+    response: Response,
+    at: TheService,
+    caller: TheCaller,
+    key: TheKey,
+    view: TheView,
+    format: AskedFormat = WriteFormat.CSV,  # noqa: A002 (the product's word)
+    bom: Bom = False,
+) -> ExportAnswer:
+    """Have what became of the rows of a job written in the background: just what the grid shows."""
+    _refuse_others(request, {"format", "statuses", "code", "field", "text", "sort", "bom"})
+    asked = ExportRequest(format=format, job=job_id, view=view, bom=bom)
+    return _created(response, at, caller, asked, key)
+
+
+def _created(response: Response, at: Service, caller: Caller, asked: ExportRequest, key: str | None) -> ExportAnswer:
+    origin = Origin(
+        organisation=caller.organisation,
+        account=caller.account,
+        request_id=caller.request_id,
+        client_address=caller.address,
+        idempotency_key=key,
+        fingerprint=hashlib.sha256(msgspec.json.encode(asked)).hexdigest(),
+    )
+    with at.connection(caller) as connection:
+        name = _checked(connection, at, caller, asked)
+        export, is_new = exports.create_or_find(connection, asked, _file_name(name, asked.format), origin)
+        if is_new:
+            nudge(connection, export.id, EXPORT)
+    response.headers["Location"] = f"/v1/exports/{export.id}"
+    if not is_new:
+        response.status_code = 200
+        response.headers["Idempotent-Replayed"] = "true"
+    return ExportAnswer.of(export)
+
+
+def _checked(connection: Connection[Any], at: Service, caller: Caller, asked: ExportRequest) -> str:
+    """What to call the export; whatever is wrong with it is said at once."""
+    if asked.job is not None:
+        return get_job(connection, str(asked.job), organisation=caller.organisation).number
+    choose(connection, asked, _resources(at), caller.organisation)
+    return asked.resource or ""
+
+
+@router.get("/v1/exports/jobs", responses=_refusals(422, 503))
+def list_exports(
+    at: TheService,
+    caller: TheCaller,
+    state: ExportState | None = None,
+    after: Annotated[UUID | None, Query(description="The `next` of the page before.")] = None,
+    page_size: Annotated[int, Query(alias="pageSize", ge=1, le=1000)] = 50,
+) -> ExportPage:
+    """The exports in the background, the newest first."""
+    with at.connection(caller) as connection:
+        found = exports.page_of_exports(connection, caller.organisation, state=state, after=after, size=page_size)
+    more = found[-1].id if len(found) == page_size else None
+    return ExportPage(items=[ExportAnswer.of(export) for export in found], next=more)
+
+
+@router.get("/v1/exports/{export_id}", responses=_refusals(404, 422, 503))
+def read_export(export_id: UUID, at: TheService, caller: TheCaller) -> ExportAnswer:
+    """An export and how far it is."""
+    return ExportAnswer.of(_export(at, caller, export_id))
+
+
+@router.head("/v1/exports/{export_id}/download", response_class=Response, include_in_schema=False)
+@router.get(
+    "/v1/exports/{export_id}/download",
+    response_class=Response,
+    responses={
+        **_FILE,
+        206: {"description": "The parts that were asked for by `Range`.", "content": _FILE[200]["content"]},
+        **_refusals(404, 409, 410, 416, 422, 503),
+    },
+)
+def download_export(export_id: UUID, request: Request, at: TheService, caller: TheCaller) -> Response:
+    """The file, whole or in parts (`Range`, `If-Range`): a download that broke off can go on."""
+    export = _export(at, caller, export_id)
+    if export.state is ExportState.EXPIRED:
+        raise _expired(export)
+    if export.location is None:
+        raise _wrong_state(export, "it has no file to download")
+    try:
+        return _file(request, at, export)
+    except FileNotFoundError as error:
+        raise _expired(export) from error
+
+
+def _file(request: Request, at: Service, export: Export) -> Response:
+    path = at.settings.data_dir / FOLDER / (export.location or "")
+    return file_answer(request, path, name=export.file_name, kind=export.format, tag=str(export.claim))
+
+
+@router.post("/v1/exports/{export_id}/cancel", responses=_refusals(404, 409, 422, 503))
+def cancel_export(export_id: UUID, at: TheService, caller: TheCaller) -> ExportAnswer:
+    """Stop an export that hasn't ended. Nothing of its file stays."""
+    with at.connection(caller) as connection:
+        export, cancelled = exports.cancel(connection, export_id, caller.organisation)
+    if not cancelled:
+        raise _wrong_state(export, "it can't be cancelled")
+    return ExportAnswer.of(export)
+
+
+def _export(at: Service, caller: Caller, export_id: UUID) -> Export:
+    with at.connection(caller) as connection:
+        return exports.get_export(connection, export_id, caller.organisation)
+
+
+def _wrong_state(export: Export, so: str) -> WrongState:
+    allowed = _ALLOWED.get(export.state, [])
+    return WrongState(Code.WRONG_STATE, f"The export is {export.state}: {so}.", state=export.state, allowed=allowed)
+
+
+def _expired(export: Export) -> Final:
+    return Final(Code.EXPORT_EXPIRED, f"The file of export {export.id} is gone.", hint="Ask for the export again.")
+
+
+def _resources(at: Service) -> dict[str, Resource]:
+    return known_resources(at.registry)
+
+
+def _file_name(what: str, kind: WriteFormat) -> str:
+    return f"{what}.{kind}"
+
+
+def _refuse_others(request: Request, known: set[str]) -> None:
+    """A misspelt filter that is passed over would export more than was asked for."""
+    if others := sorted(set(request.query_params) - known):
+        hint = f"Known are: {', '.join(sorted(known))}. Filters are written filter=field=value."
+        raise Final(Code.BAD_REQUEST, f"There is no parameter {others[0]!r}.", hint=hint)

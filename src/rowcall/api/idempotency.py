@@ -1,0 +1,38 @@
+"""The key by which a repeated request is known."""
+
+from typing import Annotated
+
+from fastapi import Depends, Header, Request
+
+from rowcall.errors import Final
+from rowcall.model import Code
+
+_LONGEST_KEY = 255
+_HEADER = "Idempotency-Key"
+
+
+def _key(
+    request: Request,
+    idempotency_key: Annotated[
+        str | None,
+        Header(
+            description="Any text that names this request, bare or quoted. The same key with the same content gives "
+            "what the first request made.",
+            examples=["8e03978e-40d5-43e8-bc93-6894a57f9324"],
+        ),
+    ] = None,
+) -> str | None:
+    if idempotency_key is None:
+        return None
+    bare = idempotency_key
+    if len(bare) > 1 and bare[0] == bare[-1] == '"':
+        bare = bare[1:-1]
+    if len(request.headers.getlist(_HEADER)) > 1:
+        raise Final(Code.BAD_REQUEST, f"There are several headers {_HEADER}; one is expected.")
+    if not 0 < len(bare) <= _LONGEST_KEY or not bare.isprintable():
+        raise Final(Code.BAD_REQUEST, f"An {_HEADER} has 1 to {_LONGEST_KEY} visible characters.")
+    return bare
+
+
+TheKey = Annotated[str | None, Depends(_key)]
+"""The request's idempotency key, without its quotes."""

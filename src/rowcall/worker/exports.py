@@ -1,0 +1,247 @@
+"""Exports in the background: each is written to a file that is whole or not there.
+
+A worker has an export to itself by an advisory lock, and each attempt has a claim, by which alone it can move the
+export on: whoever was cut off and comes back writes into a file that nobody will ever read.
+"""
+
+import logging
+import shutil
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+from uuid import UUID
+
+import psycopg
+from procrastinate import App
+from psycopg import Connection
+
+from rowcall.config import Settings
+from rowcall.engine.failures import failure_of
+from rowcall.errors import Final, Retryable
+from rowcall.export import Resource
+from rowcall.export.count import count_rows
+from rowcall.export.request import choose, export_request, snapshot
+from rowcall.model import Code
+from rowcall.store import exports
+from rowcall.store.db import Database
+from rowcall.store.exports import Export
+from rowcall.store.files import sync_folder
+from rowcall.worker.queue import EXPORT, nudge
+
+EXPORTS_AT_ONCE = 2
+"""Exports that one worker process writes, beside its jobs."""
+FOLDER = "exports"
+"""Where the files lie, below the data directory: a folder for each export."""
+_RECOVERY, _TIDYING = "* * * * * */10", "*/5 * * * *"
+_ATTEMPTS = 5
+_EVERY = 0.5
+"""Seconds between two looks at whether an export is still wanted."""
+_slots = threading.BoundedSemaphore(EXPORTS_AT_ONCE)
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Exporter:
+    """Writes the exports that wait, and clears up behind those that are over."""
+
+    database: Database
+    resources: Mapping[str, Resource]
+    settings: Settings
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def folder(self) -> Path:
+        return self.settings.data_dir / FOLDER
+
+    def work(self) -> None:
+        """Write exports until none waits; nothing, if this process writes enough of them already."""
+        if not _slots.acquire(blocking=False):
+            return
+        try:
+            while not self.stop.is_set() and self._write_next():
+                pass
+        finally:
+            _slots.release()
+
+    def recover(self) -> None:
+        """Nudge for exports that nobody attends to: whoever wrote them is gone, or their nudge is."""
+        with self.database.reconnect("recovery") as connection:
+            for export_id in exports.unattended(connection):
+                nudge(connection, export_id, EXPORT)
+
+    def tidy(self) -> None:
+        """Let go of exports whose time is over, and remove files that belong to no export."""
+        # Looked for first: the export of a file that is there by now is known by now.
+        found = {UUID(path.name): path for path in self.folder.glob("*") if _is_id(path.name)}
+        with self.database.reconnect("chores") as connection:
+            if expired := exports.expire(connection):
+                _log.info("%s exports expired", expired)
+            kept = exports.files_of(connection, found)
+        for export_id, path in found.items():
+            if export_id not in kept:
+                shutil.rmtree(path, ignore_errors=True)
+            elif location := kept[export_id]:
+                for file in path.iterdir():
+                    if file != self.folder / location:
+                        file.unlink(missing_ok=True)
+
+    def _write_next(self) -> bool:
+        """Write the next export; False if there is none, or none should be tried right now."""
+        with self.database.reconnect("exports") as session:
+            export = exports.take_next(session)
+            if export is None:
+                return False
+            try:
+                return self._write(session, export)
+            finally:
+                with suppress(psycopg.Error):
+                    exports.let_go(session, export.id)
+
+    def _write(self, session: Connection[Any], export: Export) -> bool:
+        path = self.folder / str(export.id) / f"{export.claim}.{export.format}"
+        try:
+            rows = self._written(session, export, path)
+        except _NotWanted as ended:
+            if ended.why == "stopping":
+                exports.put_back(session, export)
+            return True
+        except Exception as error:
+            return self._failed(session, export, error)
+        return self._complete(session, export, path, rows)
+
+    def _complete(self, session: Connection[Any], export: Export, path: Path, rows: int) -> bool:
+        location, days = f"{export.id}/{path.name}", self.settings.export_days
+        size = path.stat().st_size
+        try:
+            if not exports.complete(session, export, rows=rows, size=size, location=location, days=days):
+                path.unlink(missing_ok=True)  # cancelled at the last moment
+        except psycopg.Error as error:  # it may have been noted all the same: the file stays until that is known
+            _log.warning("export %s: %s", export.id, failure_of(error).message)
+            return False
+        return True
+
+    def _failed(self, session: Connection[Any], export: Export, error: Exception) -> bool:
+        failure = failure_of(error)
+        _log.warning("export %s: %s %s", export.id, failure.code, failure.message)
+        with suppress(psycopg.Error):  # if the database is away, it is begun anew by itself
+            if not isinstance(failure, Retryable):
+                return exports.fail(session, export, failure)
+            exports.note_error(session, export, failure)
+        return False
+
+    def _written(self, session: Connection[Any], export: Export, path: Path) -> int:
+        """The rows of the file, once it is complete, durable and has its name."""
+        if export.attempts > _ATTEMPTS:
+            told = f"It was begun {_ATTEMPTS} times and interrupted each time."
+            raise Final(Code.INTERRUPTED, (export.last_error or {}).get("message") or told, hint="Ask for it again.")
+        shutil.rmtree(path.parent, ignore_errors=True)  # what an earlier attempt left
+        path.parent.mkdir(parents=True)
+        sync_folder(self.folder)
+        with self.database.reconnect("export") as connection:
+            watch = _Watch(session, connection, export, path.parent, self.stop)
+            try:
+                with watch, snapshot(connection, export.organisation_id):
+                    chosen = choose(connection, export.request, self.resources, export.organisation_id)
+                    watch.total = count_rows(connection, chosen)
+                    return export_request(connection, chosen, export.request, path, progress=watch.progress)
+            except Exception as error:
+                if watch.why:
+                    raise _NotWanted(watch.why) from error
+                raise
+
+
+class _NotWanted(Exception):
+    def __init__(self, why: "_Why") -> None:
+        super().__init__(why)
+        self.why = why
+
+
+_Why = Literal["lost", "stopping"]
+
+
+class _Watch:
+    """Tells how far an export is while it is written, and ends it as soon as it isn't wanted any more."""
+
+    def __init__(
+        self,
+        session: Connection[Any],
+        connection: Connection[Any],
+        export: Export,
+        folder: Path,
+        stop: threading.Event,
+    ) -> None:
+        self.total: int | None = None
+        self.why: _Why | None = None
+        self._rows = 0
+        self._session, self._connection, self._export = session, connection, export
+        self._folder, self._stop = folder, stop
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="export watch")
+
+    def progress(self, rows: int) -> None:
+        self._rows = rows
+        if self.why:
+            raise _NotWanted(self.why)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._done.wait(_EVERY):
+            self.why = self.why or self._reason()
+            if self.why:  # a statement may be far from its next row
+                with suppress(psycopg.Error):
+                    self._connection.cancel_safe(timeout=2)
+
+    def _reason(self) -> _Why | None:
+        if self._stop.is_set():
+            return "stopping"
+        with suppress(psycopg.Error):  # with the session, the lock is gone
+            if exports.note(self._session, self._export, rows=self._rows, size=self._size(), total=self.total):
+                return None
+        return "lost"
+
+    def _size(self) -> int:
+        try:
+            return sum(path.stat().st_size for path in self._folder.iterdir())
+        except FileNotFoundError:  # it has got its name just now
+            return 0
+
+
+def _is_id(name: str) -> bool:
+    try:
+        return str(UUID(name)) == name
+    except ValueError:
+        return False
+
+
+def add_export_tasks(app: App, exporter: Exporter) -> None:
+    """Have a worker do what exports need."""
+
+    @app.task(name=EXPORT)
+    def export(job_id: str) -> None:  # pyright: ignore[reportUnusedFunction] (registered)
+        del job_id  # any that waits will do: the one that was meant may not be the next
+        exporter.work()
+
+    @app.periodic(cron=_RECOVERY)
+    @app.task(name="recover exports")
+    def recover(timestamp: int) -> None:  # pyright: ignore[reportUnusedFunction] (registered)
+        del timestamp
+        exporter.recover()
+
+    @app.periodic(cron=_TIDYING)
+    @app.task(name="tidy exports")
+    def tidy(timestamp: int) -> None:  # pyright: ignore[reportUnusedFunction] (registered)
+        del timestamp
+        exporter.tidy()
