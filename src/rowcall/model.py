@@ -106,6 +106,13 @@ class Code(StrEnum):
     TOO_MANY_REQUESTS = "TOO_MANY_REQUESTS"
     KEY_REUSED = "KEY_REUSED"
     NO_SUCH_PLACE = "NO_SUCH_PLACE"
+    UNAUTHENTICATED = "UNAUTHENTICATED"
+    FORBIDDEN = "FORBIDDEN"
+    BODY_TOO_LARGE = "BODY_TOO_LARGE"
+    ACCOUNT_NOT_FOUND = "ACCOUNT_NOT_FOUND"
+    ACCOUNT_EXISTS = "ACCOUNT_EXISTS"
+    API_KEY_NOT_FOUND = "API_KEY_NOT_FOUND"
+    API_ROLE_MISSING = "API_ROLE_MISSING"
     PORT_TAKEN = "PORT_TAKEN"
     EXPORT_NOT_FOUND = "EXPORT_NOT_FOUND"
     EXPORT_EXPIRED = "EXPORT_EXPIRED"
@@ -236,3 +243,23 @@ class Mode(StrEnum):
 
     INSERT = "insert"
     UPSERT = "upsert"
+
+
+class Role(StrEnum):
+    """What an account may be trusted with."""
+
+    OPERATOR = "operator"
+    """Its own jobs."""
+    ADMIN = "admin"
+    """All jobs of its organisation, and the audit."""
+
+
+class Scope(StrEnum):
+    """What a key may be used for."""
+
+    IMPORTS_READ = "imports:read"
+    IMPORTS_WRITE = "imports:write"
+    """Reading included."""
+    EXPORTS_READ = "exports:read"
+    ADMIN = "admin"
+    """To act as the admin that the account is."""

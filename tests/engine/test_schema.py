@@ -27,12 +27,19 @@ CATALOG = """
     UNION ALL
     SELECT 'view', viewname, definition FROM pg_views WHERE schemaname = 'rowcall'
     UNION ALL
+    SELECT 'options', relname, concat_ws(' ', relrowsecurity, relforcerowsecurity, reloptions::text)
+    FROM pg_class WHERE relnamespace = 'rowcall'::regnamespace AND relkind IN ('r', 'p', 'v')
+    UNION ALL
+    SELECT 'policy', tablename || ' ' || policyname, concat_ws(' ', permissive, roles::text, cmd, qual, with_check)
+    FROM pg_policies WHERE schemaname = 'rowcall'
+    UNION ALL
     SELECT 'label', format('%s %s', enumtypid::regtype, enumsortorder), enumlabel FROM pg_enum
     UNION ALL
     SELECT 'trigger', format('%s %s', tgrelid::regclass, tgname), pg_get_triggerdef(oid)
     FROM pg_trigger WHERE NOT tgisinternal
     UNION ALL
-    SELECT 'function', oid::regprocedure::text, prosrc FROM pg_proc WHERE pronamespace = 'rowcall'::regnamespace
+    SELECT 'function', oid::regprocedure::text, pg_get_functiondef(oid)
+    FROM pg_proc WHERE pronamespace = 'rowcall'::regnamespace
 """
 
 

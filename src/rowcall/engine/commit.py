@@ -16,7 +16,6 @@ from typing import Any
 import polars as pl
 import psycopg
 from psycopg import Connection
-from psycopg.sql import Identifier
 
 from rowcall.engine.judge import OUTCOMES, Judged, judge
 from rowcall.engine.refusals import fields_named, is_refusal, issue_of, issue_of_violation, tells_of_rows
@@ -26,12 +25,11 @@ from rowcall.errors import Retryable
 from rowcall.importer import Lookup
 from rowcall.model import Code, Issue, Status
 from rowcall.store import matching, staging, writing
-from rowcall.store.copying import cells_text, copy_in, copy_out, json_text, jsonb_text, text_columns
+from rowcall.store.copying import cells_text, copy_in, copy_into_own, copy_out, json_text, jsonb_text, text_columns
 from rowcall.store.rows import RowBatch, claim, count_outcomes, finish, outcomes_select, split
 from rowcall.store.trial import Refused, Tried, try_halves
 from rowcall.store.violations import violations
 
-_OUTCOME = Identifier("rowcall", "outcome")
 _NO_COPY = psycopg.errors.FeatureNotSupported
 """What COPY says to a table with row-level security."""
 
@@ -167,7 +165,7 @@ def apply(connection: Connection[Any], work: Work, batch: RowBatch, judged: Judg
 def add_outcomes(connection: Connection[Any], work: Work, outcomes: pl.DataFrame) -> None:
     """COPY outcomes of the job's rows."""
     if outcomes.height:
-        copy_in(connection, _OUTCOME, outcomes.select(pl.lit(str(work.job.id)).alias("job_id"), pl.all()))
+        copy_into_own(connection, "outcome", outcomes.select(pl.lit(str(work.job.id)).alias("job_id"), pl.all()))
 
 
 def _columns(work: Work, good: pl.DataFrame) -> pl.DataFrame:

@@ -115,7 +115,7 @@ def create_job(
         )
         number = connection.cursor(row_factory=scalar_row).execute(query("next_job_sequence")).fetchone()
         given = {"id": job_id, "number": number, "importer": importer, "config": _json(config)}
-        whose = {"organisation": organisation, "account": account or _account()}
+        whose = {"organisation": organisation, "account": account or system_account()}
         about = {"sha256": file.sha256, "file_name": file_name, **whose}
         connection.execute(query("add_job"), given | about)
     return get_job(connection, str(job_id))
@@ -127,6 +127,8 @@ def get_job(connection: Connection[Any], job: str, *, organisation: UUID | None 
     found = connection.cursor(row_factory=dict_row).execute(query("get_job"), given).fetchone()
     if found is None:
         raise Final(Code.JOB_NOT_FOUND, f"There is no job {job!r}.", hint="`rowcall jobs` lists them.")
+    if organisation is not None:  # a request, which goes on with this job: what belongs to it needs no look at each row
+        connection.execute("SELECT set_config('rowcall.job', %s, true)", [str(found["id"])])
     return _job(found)
 
 
@@ -234,7 +236,7 @@ def _json(config: JobConfig) -> Jsonb:
     return Jsonb(msgspec.to_builtins(config))
 
 
-def _account() -> str:
+def system_account() -> str:
     """Who has it done, as the system knows them; in containers there may be no such name."""
     try:
         return os.environ.get("USER") or pwd.getpwuid(os.getuid()).pw_name

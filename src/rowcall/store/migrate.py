@@ -41,7 +41,7 @@ def _done(connection: Connection[Any], table: str) -> set[str]:
 def _apply_next(connection: Connection[Any], folder: Path, table: str) -> str | None:
     """Apply the first migration that is missing; its id."""
     with connection.transaction():
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+        take_turns(connection)
         _make_table(connection, table)
         missing = pending(connection, folder, table=table)
         if not missing:
@@ -49,6 +49,11 @@ def _apply_next(connection: Connection[Any], folder: Path, table: str) -> str | 
         _run(connection, missing[0], folder / f"{missing[0]}.sql")
         connection.execute(SQL("INSERT INTO {} VALUES (%s)").format(_name(table)), missing[:1])
         return missing[0]
+
+
+def take_turns(connection: Connection[Any]) -> None:
+    """Wait until no other process changes the tables; until the transaction ends, none will."""
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
 
 
 def _make_table(connection: Connection[Any], table: str) -> None:

@@ -56,9 +56,9 @@ def create_or_find(
     except psycopg.errors.UniqueViolation:
         given = {"organisation": origin.organisation, "key": origin.idempotency_key}
         found = connection.execute(query("job_by_key"), given).fetchone()
-        if found is None:
+        if found is None and origin.idempotency_key is None:
             raise
-        job_id, fingerprint = found
+        job_id, fingerprint = found or (None, None)  # none: another account's, which the caller may not see
         if fingerprint != origin.fingerprint:
             raise Final(
                 Code.KEY_REUSED,

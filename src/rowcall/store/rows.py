@@ -11,13 +11,11 @@ from psycopg.rows import class_row, scalar_row
 from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from rowcall.model import Status
-from rowcall.store.copying import copy_in, read_columns
+from rowcall.store.copying import copy_into_own, read_columns
 from rowcall.store.queries import query
 
 PROBLEMS = "problems?"
 """The column with what the reader said of a row. No field can have such a name."""
-
-_ROW = Identifier("rowcall", "row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ def add_batch(connection: Connection[Any], job_id: UUID, batch: RowBatch, rows: 
     with connection.transaction():
         given = {"id": job_id, "number": batch.number, "first": batch.first_row, "last": batch.last_row}
         connection.execute(query("add_batch"), given)
-        copy_in(connection, _ROW, rows.select(pl.lit(str(job_id)).alias("job_id"), pl.all()))
+        copy_into_own(connection, "row", rows.select(pl.lit(str(job_id)).alias("job_id"), pl.all()))
 
 
 def claim(connection: Connection[Any], job_id: UUID, number: int | None = None) -> RowBatch | None:

@@ -1,7 +1,6 @@
 -- add_file --
 -- Remember a stored file; the same bytes are stored once.
-INSERT INTO rowcall.file (sha256, size, location) VALUES (%(sha256)s, %(size)s, %(location)s)
-ON CONFLICT (sha256) DO UPDATE SET location = excluded.location
+SELECT rowcall.add_file(%(sha256)s, %(size)s, %(location)s)
 
 -- next_job_sequence --
 -- The next number of the day, by the database's clock.
