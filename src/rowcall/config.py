@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from ipaddress import ip_network
 from pathlib import Path
 
 from rowcall.errors import Final
@@ -13,6 +14,7 @@ from rowcall.model import Code
 _UNITS = {"": 1, "k": KIB, "kb": KIB, "m": MIB, "mb": MIB, "g": GIB, "gb": GIB}
 _SIZE = re.compile(r"(\d+)\s*([a-z]*)", re.IGNORECASE)
 _COUNT = re.compile(r"[1-9]\d{0,8}")
+_ORIGIN = re.compile(r"https?://[a-z0-9.\-\[\]:]+[^/]", re.IGNORECASE)
 _SECONDS = re.compile(r"\d{1,6}(\.\d+)?")
 
 
@@ -39,6 +41,16 @@ class Settings:
     """Jobs of one organisation that are worked on at the same time, by all workers together."""
     export_days: int = 7
     """Days that the file of an export stays."""
+    max_body: int = MIB
+    """Bytes of the largest body of a request that isn't a file."""
+    rate_limit: int = 6_000
+    """Requests of a key in a minute."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses and networks whose X-Forwarded-For is believed."""
+    cors_origins: tuple[str, ...] = ()
+    """Where pages may come from that call us from a browser."""
+    hsts: int | None = None
+    """Seconds for which browsers are told to come by TLS only; None where there is none."""
 
 
 def settings_from(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -55,6 +67,11 @@ def settings_from(environment: Mapping[str, str] = os.environ) -> Settings:
         jobs_at_once=_count(environment, "ROWCALL_JOBS_AT_ONCE", 2),
         jobs_per_organisation=_count(environment, "ROWCALL_JOBS_PER_ORGANISATION", 4),
         export_days=_count(environment, "ROWCALL_EXPORT_DAYS", 7),
+        max_body=_number("ROWCALL_MAX_BODY", environment.get("ROWCALL_MAX_BODY") or "1MB"),
+        rate_limit=_count(environment, "ROWCALL_RATE_LIMIT", 6_000),
+        trusted_proxies=_networks(environment, "ROWCALL_TRUSTED_PROXIES"),
+        cors_origins=_origins(environment, "ROWCALL_CORS_ORIGINS"),
+        hsts=_count(environment, "ROWCALL_HSTS", 0) or None,
     )
     if settings.batch_rows_min > settings.batch_rows_max:
         raise Final(
@@ -110,6 +127,28 @@ def _seconds(environment: Mapping[str, str], variable: str, default: float) -> f
     if text and not _SECONDS.fullmatch(text):
         raise _wrong(variable, text, "a number of seconds is expected, such as 60 or 2.5")
     return float(text or default)
+
+
+def _listed(environment: Mapping[str, str], variable: str) -> list[str]:
+    return [part.strip() for part in environment.get(variable, "").split(",") if part.strip()]
+
+
+def _networks(environment: Mapping[str, str], variable: str) -> tuple[str, ...]:
+    given = _listed(environment, variable)
+    for text in given:
+        try:
+            ip_network(text)
+        except ValueError:
+            raise _wrong(variable, text, "addresses or networks such as 10.0.0.0/8 are expected") from None
+    return tuple(given)
+
+
+def _origins(environment: Mapping[str, str], variable: str) -> tuple[str, ...]:
+    given = _listed(environment, variable)
+    for text in given:
+        if not _ORIGIN.fullmatch(text):
+            raise _wrong(variable, text, "origins such as https://app.example.org are expected, with commas between")
+    return tuple(given)
 
 
 def _wrong(variable: str, text: str, expected: str) -> Final:

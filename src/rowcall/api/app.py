@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rowcall.api import events, exports, imports, items, moves, problems
+from rowcall.api import audit, events, exports, guards, imports, items, moves, problems
 from rowcall.api.service import Service
 
 _REQUEST_ID = re.compile(r"[\w.:-]{1,128}")
@@ -25,11 +25,19 @@ def create_app(service: Service) -> FastAPI:
         finally:
             service.pool.close()
 
-    app = FastAPI(title="Rowcall", version="1", lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="Rowcall",
+        version="1",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,  # the redirect would name whatever host the request says
+    )
     app.state.service = service
     app.state.watch = events.Watch(service)
+    guards.install(app, service)
     app.add_middleware(_RequestIds)
-    for part in (imports, items, moves, events, exports):
+    for part in (imports, items, moves, events, exports, audit):
         app.include_router(part.router)
     problems.install(app)
     return app

@@ -29,6 +29,8 @@ from rowcall.store import jobs, results
 router = APIRouter(prefix="/v1/imports/{job_id}/events", tags=["imports"], responses=REFUSALS)
 _EVERY = 1.0
 _SIGN_OF_LIFE = 15.0
+_STILL_WELCOME = 30.0
+"""Seconds after which it is asked again whether the stream's key is good."""
 _MOST_STREAMS = 50
 """Of one account at a time, in one process."""
 _KIND = "text/event-stream"
@@ -149,8 +151,13 @@ async def _stream(at: Service, watch: Watch, caller: Caller, job_id: UUID, seen:
     with watch.watching(caller, job_id):
         yield "retry: 2000\n\n"
         look: _Look | None = None
+        asked = time.monotonic()
         while look is None or not look.ended:
             now = await watch.next(job_id, look)
+            if time.monotonic() - asked > _STILL_WELCOME:
+                if not await asyncio.to_thread(at.still_welcome, caller):
+                    return
+                asked = time.monotonic()
             if now is None:
                 yield ": still here\n\n"
                 continue

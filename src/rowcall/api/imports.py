@@ -8,9 +8,10 @@ from uuid import UUID
 import msgspec
 from fastapi import APIRouter, Query, Request, Response
 
+from rowcall.api.audit import audit
 from rowcall.api.idempotency import TheKey
 from rowcall.api.models import REFUSALS, ImportConfig, JobAnswer, JobPage
-from rowcall.api.service import Caller, Service, TheCaller, TheService
+from rowcall.api.service import Caller, ListCaller, Service, TheCaller, TheService
 from rowcall.api.uploads import Upload, received
 from rowcall.engine.documents import job_document
 from rowcall.engine.start import check_config
@@ -69,13 +70,14 @@ def _begun(at: Service, caller: Caller, upload: Upload, name: str, key: str | No
         job, is_new = requests.create_or_find(connection, known_as, upload.file, upload.name, config, origin)
         if is_new:
             nudge(connection, job.id)
+            audit(connection, caller, "import.create", job.id, {"number": job.number, "importer": known_as})
     return job, is_new
 
 
 @router.get("")
 def list_imports(
     at: TheService,
-    caller: TheCaller,
+    caller: ListCaller,
     response: Response,
     state: State | None = None,
     importer: str | None = None,

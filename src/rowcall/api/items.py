@@ -16,7 +16,7 @@ from rowcall.api.models import (
     ReceiptAnswer,
     ResultsSummary,
 )
-from rowcall.api.service import Caller, Service, TheCaller, TheService
+from rowcall.api.service import Caller, Service, TheCaller, TheService, narrowed
 from rowcall.engine.documents import counts_document, issue_count_document, receipt_document, row_document
 from rowcall.engine.receipt import receipt_of
 from rowcall.errors import Final
@@ -138,6 +138,7 @@ def read_pending(
     page_size: _PageSize = 100,
 ) -> PendingPage:
     """Rows of all jobs that wait for something or somebody, those that something happened to last first."""
+    caller = narrowed(caller, user)
     account = caller.account if user == "me" else None
     whose = Whose(organisation=caller.organisation, account=account)
     about = f"pending {caller.organisation} {account}"

@@ -283,10 +283,13 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": what}
     for status, what in {
         400: "The request can't be understood",
+        401: "A key is needed, or isn't good",
+        403: "The key isn't for that",
         404: "There is no such thing",
         409: "Not in this state",
         413: "Too large",
         422: "Understood, and not acceptable",
+        429: "Too often: try again after `Retry-After`",
         503: "Not now: try again",
     }.items()
 }

@@ -7,6 +7,7 @@ from uuid import UUID
 from fastapi import APIRouter, Body, Query
 from psycopg import Connection
 
+from rowcall.api.audit import audit
 from rowcall.api.items import statuses_in
 from rowcall.api.models import REFUSALS, JobAnswer, ReprocessAnswer, ReprocessRequest
 from rowcall.api.service import Caller, Service, TheCaller, TheService
@@ -23,7 +24,7 @@ router = APIRouter(prefix="/v1/imports/{job_id}", tags=["moves"], responses=REFU
 _Move = Callable[[Connection[Any], Job], Job]
 
 
-def _moved(at: Service, caller: Caller, job_id: UUID, move: _Move) -> JobAnswer:
+def _moved(at: Service, caller: Caller, job_id: UUID, name: str, move: _Move) -> JobAnswer:
     """The job after a move, with workers told of it."""
     with at.connection(caller) as connection:
         job = jobs.get_job(connection, str(job_id), organisation=caller.organisation)
@@ -38,13 +39,14 @@ def _moved(at: Service, caller: Caller, job_id: UUID, move: _Move) -> JobAnswer:
             ) from error
         if job.state in WORKING:
             nudge(connection, job.id)
+        audit(connection, caller, f"import.{name}", job.id, {"number": job.number})
         return JobAnswer.model_validate(job_document(job, jobs.counts_of(connection, job)))
 
 
 @router.post("/start", status_code=202)
 def start(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
     """Begin a job that was uploaded with `hold`."""
-    return _moved(at, caller, job_id, moves.start)
+    return _moved(at, caller, job_id, "start", moves.start)
 
 
 @router.post("/submit", status_code=202)
@@ -54,6 +56,7 @@ def submit(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
         at,
         caller,
         job_id,
+        "submit",
         lambda connection, job: moves.submit(connection, job, at.registry.importer(job.importer)),
     )
 
@@ -61,13 +64,13 @@ def submit(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
 @router.post("/pause", status_code=202)
 def pause(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
     """Stop a job for now: the batches under way end, and what is done stays."""
-    return _moved(at, caller, job_id, moves.pause)
+    return _moved(at, caller, job_id, "pause", moves.pause)
 
 
 @router.post("/resume", status_code=202)
 def resume(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
     """Let a paused job go on where it was."""
-    return _moved(at, caller, job_id, moves.resume)
+    return _moved(at, caller, job_id, "resume", moves.resume)
 
 
 @router.post("/kickoff", status_code=202)
@@ -78,14 +81,14 @@ def kickoff(
     duration_ms: Annotated[int, Query(alias="durationMs", ge=100, le=86_400_000, description="How long.")] = 10_000,
 ) -> JobAnswer:
     """Let a held or paused job work for a while; then it pauses by itself."""
-    return _moved(at, caller, job_id, lambda connection, job: moves.kickoff(connection, job, duration_ms))
+    return _moved(at, caller, job_id, "kickoff", lambda connection, job: moves.kickoff(connection, job, duration_ms))
 
 
 @router.post("/cancel", status_code=202)
 @router.delete("", status_code=202)
 def cancel(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
     """Stop a job for good: the batches under way end, what is done stays, the other rows are cancelled."""
-    return _moved(at, caller, job_id, moves.cancel)
+    return _moved(at, caller, job_id, "cancel", moves.cancel)
 
 
 @router.post("/reprocess", status_code=202)
@@ -106,4 +109,4 @@ def reprocess(
         chosen.append(count)
         return job
 
-    return ReprocessAnswer(job=_moved(at, caller, job_id, again), rows=chosen[0])
+    return ReprocessAnswer(job=_moved(at, caller, job_id, "reprocess", again), rows=chosen[0])

@@ -26,11 +26,16 @@ _STATUSES = {
     Code.KEY_REUSED: 422,
     Code.BAD_REQUEST: 400,
     Code.BAD_CURSOR: 400,
+    Code.UNAUTHENTICATED: 401,
+    Code.FORBIDDEN: 403,
+    Code.BODY_TOO_LARGE: 413,
     Code.SYSTEM_ERROR: 500,
     Code.INTERNAL_ERROR: 500,
 }
 _TITLES = {
     400: "Bad request",
+    401: "Who are you?",
+    403: "Not allowed",
     404: "Not found",
     405: "Method not allowed",
     409: "Conflict",
@@ -44,6 +49,7 @@ _TITLES = {
     500: "Internal error",
     503: "Not now",
 }
+_CODES = {404: Code.NO_SUCH_PLACE, 413: Code.BODY_TOO_LARGE}
 MEDIA_TYPE = "application/problem+json"
 
 
@@ -63,6 +69,11 @@ def problem(status: int, code: str, detail: str, *, hint: str = "", **more: Any)
 
 
 def _failed(_: Request, error: Exception) -> JSONResponse:
+    return problem_of(error)
+
+
+def problem_of(error: Exception) -> JSONResponse:
+    """The answer that tells of an exception."""
     failure = failure_of(error)
     status = 503 if isinstance(failure, Retryable) else _STATUSES.get(Code(failure.code), 422)
     where = {"state": failure.state, "allowed": failure.allowed} if isinstance(failure, WrongState) else {}
@@ -77,4 +88,4 @@ def _invalid(_: Request, error: Exception) -> JSONResponse:
 
 def _refused(_: Request, error: Exception) -> JSONResponse:
     status, detail = (error.status_code, str(error.detail)) if isinstance(error, HTTPException) else (500, str(error))
-    return problem(status, Code.BAD_REQUEST if status != 404 else Code.NO_SUCH_PLACE, detail)
+    return problem(status, _CODES.get(status, Code.BAD_REQUEST), detail)

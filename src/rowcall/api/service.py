@@ -2,17 +2,20 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Annotated, Any
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from fastapi import Depends, Request
+from fastapi import Depends, Query, Request
 from psycopg import Connection
 from psycopg_pool import ConnectionPool
 
 from rowcall.config import Settings
+from rowcall.errors import Final
 from rowcall.importer.registry import Registry
-from rowcall.store.jobs import LOCAL
+from rowcall.model import Code, Role, Scope
+from rowcall.store.accounts import any_key, is_key_good
+from rowcall.store.tenancy import EVERYBODY, see_only
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,19 @@ class Caller:
     account: str
     address: str | None
     request_id: str
+    role: Role = Role.OPERATOR
+    scopes: frozenset[Scope] = frozenset()
+    key_id: UUID | None = None
+    """The key that they came with; None where there are none yet."""
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether all of the organisation is theirs to see; others see what is their account's own."""
+        return Scope.ADMIN in self.scopes
+
+    def as_operator(self) -> "Caller":
+        """The same caller, seeing only what is their own."""
+        return replace(self, role=Role.OPERATOR, scopes=self.scopes - {Scope.ADMIN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +51,15 @@ class Service:
 
     @contextmanager
     def connection(self, caller: Caller) -> Generator[Connection[Any]]:
-        """A connection in a transaction, which sees what the caller may see."""
+        """A connection in a transaction, which sees what the caller may see, and only of Rowcall's own tables."""
         with self.pool.connection() as connection, connection.transaction():
-            connection.execute("SELECT set_config('rowcall.organisation', %s, true)", [str(caller.organisation)])
+            see_only(connection, caller.organisation, EVERYBODY if caller.is_admin else caller.account)
             yield connection
+
+    def still_welcome(self, caller: Caller) -> bool:
+        """Whether the caller would still be let in: to be asked now and then by whatever goes on for long."""
+        with self.pool.connection() as connection:
+            return not any_key(connection) if caller.key_id is None else is_key_good(connection, caller.key_id)
 
 
 def _service(request: Request) -> Service:
@@ -46,9 +67,28 @@ def _service(request: Request) -> Service:
 
 
 def _caller(request: Request) -> Caller:
-    address = request.client.host if request.client else None
-    return Caller(LOCAL, "local", address, request.state.request_id)
+    return request.state.caller  # the gate has let them in
+
+
+def _caller_of_list(
+    request: Request,
+    user_id: Annotated[
+        Literal["me", "all"] | None,
+        Query(alias="userId", description="`me`: only one's own; `all`: the organisation's, for admins."),
+    ] = None,
+) -> Caller:
+    return narrowed(_caller(request), user_id)
+
+
+def narrowed(caller: Caller, user_id: Literal["me", "all"] | None) -> Caller:
+    """The caller of a list, who asks for their own or for all."""
+    if user_id == "all" and not caller.is_admin:
+        hint = "Leave `userId` out, or use a key with the scope `admin`."
+        raise Final(Code.FORBIDDEN, "Only admins may list what is not their own.", hint=hint)
+    return caller.as_operator() if user_id == "me" else caller
 
 
 TheService = Annotated[Service, Depends(_service)]
 TheCaller = Annotated[Caller, Depends(_caller)]
+ListCaller = Annotated[Caller, Depends(_caller_of_list)]
+"""Of routes that list things: with `userId=me`, an admin sees only their own."""

@@ -31,6 +31,8 @@ COMMANDS = {
     "migrate": ("migrate:migrate", "Bring the tables of Rowcall and of its packs up to date."),
     "serve": ("serve:serve", "The HTTP service, with workers beside it."),
     "worker": ("worker:worker", "A process that works on jobs which came over HTTP."),
+    "keys": ("keys:keys", "Keys for the HTTP service: make, list, revoke."),
+    "accounts": ("accounts:accounts", "Whose keys they are: list, change."),
     "psql": ("psql:psql", "PostgreSQL's own client on the database."),
     "doctor": ("doctor:doctor", "Check the surroundings, or verify a job."),
 }
@@ -51,8 +53,12 @@ def commands(asked: str) -> typer.Typer:
     )
     app.callback()(_top)
     for name, (place, summary) in COMMANDS.items():
+        found = _load(place) if name == asked else _elsewhere
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=name, short_help=summary)
+            continue
         settings = {"ignore_unknown_options": name == "psql"}  # they are psql's own
-        app.command(name, short_help=summary, context_settings=settings)(_load(place) if name == asked else _elsewhere)
+        app.command(name, short_help=summary, context_settings=settings)(found)
     return app
 
 
@@ -62,7 +68,8 @@ def _tell_version(asked: bool) -> None:
         raise typer.Exit
 
 
-def _load(place: str) -> Callable[..., None]:
+def _load(place: str) -> Callable[..., None] | typer.Typer:
+    """A command, or several under one name."""
     module, _, function = place.partition(":")
     return getattr(import_module(f"rowcall.cli.{module}"), function)
 

@@ -7,20 +7,24 @@ import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 import uvicorn
+from psycopg import Connection
 
 from rowcall.api.app import create_app
+from rowcall.api.guards import server_config
 from rowcall.api.service import Service
 from rowcall.cli.screen import screen
 from rowcall.config import settings_from
 from rowcall.errors import Final
 from rowcall.importer.registry import load_registry
 from rowcall.model import Code
+from rowcall.store.accounts import any_key
 from rowcall.store.db import open_database
 from rowcall.store.packs import migrate_pack
+from rowcall.store.tenancy import open_to_api
 from rowcall.worker.queue import migrate_queue
 
 _CONNECTIONS = 20
@@ -35,28 +39,34 @@ def serve(
     workers: Annotated[int, typer.Option(min=0, help="Worker processes beside it; 0 if they run elsewhere.")] = 1,
 ) -> None:
     """Serve the API, with workers beside it."""
-    if host not in _LOOPBACK:
-        told = f"Without accounts, Rowcall serves this machine only; {host} would let others in."
-        raise Final(Code.BAD_OPTION, told, hint="Leave --host out, or use 127.0.0.1.")
     settings, registry = settings_from(), load_registry()
     with _listening(host, port) as listener, open_database(settings) as database:
         with database.connect("migrate") as connection:
+            _need_keys(connection, host)
             migrate_queue(connection)
             for pack in registry.packs:
                 migrate_pack(connection, pack)
+            open_to_api(connection)
         app = create_app(Service(settings, registry, database.pool("serve", _CONNECTIONS)))
-        server = uvicorn.Server(
-            uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=_GRACE)
-        )
+        server = uvicorn.Server(server_config(app, settings, grace=_GRACE))
         screen().print(f"Rowcall serves http://{host}:{listener.getsockname()[1]}")
         with _beside(workers):
             server.run(sockets=[listener])
 
 
+def _need_keys(connection: Connection[Any], host: str) -> None:
+    """Whoever can be reached from elsewhere asks for keys, so there have to be some."""
+    if host not in _LOOPBACK and not any_key(connection):
+        told = f"Without keys, Rowcall serves this machine only; {host} would let others in."
+        hint = "Make a key first: `rowcall keys create --account you@example.org --role admin`. Or leave --host out."
+        raise Final(Code.BAD_OPTION, told, hint=hint)
+
+
 @contextmanager
 def _listening(host: str, port: int) -> Generator[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # Of the protocol by name: asyncio sends small answers at once, instead of 40 ms later, on such sockets only.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     with listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

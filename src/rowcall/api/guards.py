@@ -1,0 +1,44 @@
+"""What stands before the routes: headers, origins, bodies, keys."""
+
+import uvicorn
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+
+from rowcall.api.auth import Gate
+from rowcall.api.headers import Headers
+from rowcall.api.limits import BodyLimit
+from rowcall.api.service import Service
+from rowcall.config import Settings
+
+_SENT = ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "Range", "X-Request-ID")
+_TOLD = ("Content-Disposition", "Idempotent-Replayed", "Location", "Retry-After", "X-Request-ID", "X-Total-Count")
+
+
+def install(app: FastAPI, service: Service) -> None:
+    """Put the guards before an application. The last one here is the first that a request meets."""
+    settings = service.settings
+    app.add_middleware(Gate, service=service)
+    app.add_middleware(BodyLimit, most=settings.max_body)
+    if settings.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors_origins,
+            allow_methods=("GET", "POST", "PUT", "PATCH", "DELETE"),
+            allow_headers=_SENT,
+            expose_headers=_TOLD,
+        )
+    app.add_middleware(Headers, hsts=settings.hsts)
+
+
+def server_config(app: FastAPI, settings: Settings, *, grace: int | None = None) -> uvicorn.Config:
+    """How the application is served: without a banner, and believing what proxies say only where told to."""
+    return uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        lifespan="on",
+        server_header=False,
+        timeout_graceful_shutdown=grace,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies),
+    )
