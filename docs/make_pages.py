@@ -26,9 +26,16 @@ def commands() -> str:
     """The help of every command, as it is printed."""
     parts: list[str] = []
     for name in app.COMMANDS:
-        done = CliRunner().invoke(app.commands(name), [name, "--help"], prog_name="rowcall", terminal_width=78)
-        parts.append(f"### `rowcall {name}`\n\n```text\n{done.stdout.strip()}\n```\n")
+        for words in [[name], *([name, inner] for inner in _inside(name))]:
+            done = CliRunner().invoke(app.commands(name), [*words, "--help"], prog_name="rowcall", terminal_width=78)
+            parts.append(f"### `rowcall {' '.join(words)}`\n\n```text\n{done.stdout.strip()}\n```\n")
     return "\n".join(parts)
+
+
+def _inside(name: str) -> list[str]:
+    """The commands under a command, such as `create` under `keys`."""
+    groups = [group.typer_instance for group in app.commands(name).registered_groups if group.name == name]
+    return [str(command.name or command.callback.__name__) for group in groups for command in group.registered_commands]
 
 
 def reference(text: str) -> str:

@@ -80,6 +80,7 @@ def _with_database(settings: Settings, registry: Registry) -> Iterator[Finding]:
         yield surroundings.check_migrations(connection, registry)
         yield from surroundings.check_importers(connection, registry)
         if not pending_of_rowcall(connection):
+            yield surroundings.check_api_role(connection)
             yield surroundings.check_jobs(connection)
             yield from surroundings.check_files(connection, settings)
 

@@ -1,22 +1,44 @@
 """`rowcall migrate`: the tables of Rowcall and of the packs, up to date."""
 
+from typing import Any
+
+from psycopg import Connection
 from rich.markup import escape as literal
 
 from rowcall.cli.screen import screen
 from rowcall.config import settings_from
+from rowcall.errors import Final
 from rowcall.importer.registry import load_registry
 from rowcall.store import migrate as store
 from rowcall.store.db import reach_database
 from rowcall.store.packs import migrate_pack
+from rowcall.store.tenancy import open_to_api
+from rowcall.worker.queue import migrate_queue
 
 
 def migrate() -> None:
-    """Apply the migrations that the database lacks, those of Rowcall itself and those of every pack."""
+    """Apply the migrations that the database lacks, those of Rowcall itself and those of every pack.
+
+    Also what `rowcall serve` needs: the tables of the queue, and the role that requests run under.
+    """
     registry = load_registry()
     with reach_database(settings_from()) as database, database.connect("migrate") as connection:
         done = {"rowcall": store.migrate(connection)}
         done |= {f"pack {pack.name}": migrate_pack(connection, pack) for pack in registry.packs if pack.migrations}
+        queue = migrate_queue(connection)
+        role = _role_told(connection)
     console = screen()
     for whose, ids in done.items():
         told = f"applied {', '.join(ids)}" if ids else "[dim]up to date[/]"
         console.print(f"{literal(whose)}: {told}")
+    console.print(f"queue: applied {len(queue)} migrations" if queue else "queue: [dim]up to date[/]")
+    console.print(f"role rowcall_api: {role}", soft_wrap=True)
+
+
+def _role_told(connection: Connection[Any]) -> str:
+    """Whether the service can be started; all else goes without."""
+    try:
+        open_to_api(connection)
+    except Final as error:
+        return f"[yellow]not ready, which only `rowcall serve` needs.[/] {literal(error.hint)}"
+    return "[dim]ready[/]"

@@ -19,6 +19,7 @@ from rowcall.importer.registry import Registry
 from rowcall.store.migrate import pending as pending_of_rowcall
 from rowcall.store.packs import pending_of_pack
 from rowcall.store.queries import query
+from rowcall.store.tenancy import lacking, may_make_role
 
 _EXAMPLES = 5
 _LITTLE_SPACE = GIB
@@ -72,6 +73,23 @@ def check_migrations(connection: Connection[Any], registry: Registry) -> Finding
             hint="`rowcall migrate` applies them, and so does the next import.",
         )
     return Finding(name="migrations", said="up to date")
+
+
+def check_api_role(connection: Connection[Any]) -> Finding:
+    """Whether requests can run under the role that keeps organisations apart."""
+    statements = lacking(connection)
+    if not statements:
+        return Finding(name="API role", said="rowcall_api is ready; requests see their own organisation only")
+    if may_make_role(connection):
+        return Finding(name="API role", said="rowcall_api will be made when `rowcall serve` starts")
+    return Finding(
+        name="API role",
+        said="rowcall_api is not ready: `rowcall serve` would not start",
+        verdict=Verdict.NOTE,
+        count=len(statements),
+        examples=[f"{statement};" for statement in statements],
+        hint="To serve requests, have an administrator run these in this database, in this order.",
+    )
 
 
 def check_importers(connection: Connection[Any], registry: Registry) -> Iterator[Finding]:
