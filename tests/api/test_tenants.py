@@ -160,6 +160,7 @@ def test_sql_without_any_filter_finds_what_is_the_callers_own(town: Town) -> Non
     for who in ("ann", "ben", "zoe"):
         job = town.send(who).json()["id"]
         town.worker.advance(job)
+        assert town.ask(who, "POST", f"/v1/imports/{job}/export").is_success
         assert town.ask(who, "POST", f"/v1/imports/{job}/reprocess", json={"statuses": ["failed"]}).is_success
         town.worker.advance(job)
         assert town.ask(who, "POST", f"/v1/imports/{job}/reprocess", json={"statuses": ["failed"]}).is_success

@@ -11,6 +11,7 @@ import msgspec
 from fastapi import APIRouter, Query, Request, Response
 from psycopg import Connection
 
+from rowcall.api.audit import audit
 from rowcall.api.downloads import MEDIA_TYPES, disposition, file_answer
 from rowcall.api.export_models import ExportAnswer, ExportOrder, ExportPage
 from rowcall.api.idempotency import TheKey
@@ -199,11 +200,18 @@ def _created(response: Response, at: Service, caller: Caller, asked: ExportReque
         idempotency_key=key,
         fingerprint=hashlib.sha256(msgspec.json.encode(asked)).hexdigest(),
     )
+    name = _checked(at, caller, asked)
     with at.connection(caller) as connection:
-        name = _checked(connection, at, caller, asked)
         export, is_new = exports.create_or_find(connection, asked, _file_name(name, asked.format), origin)
         if is_new:
             nudge(connection, export.id, EXPORT)
+            audit(
+                connection,
+                caller,
+                "export.create",
+                export.id,
+                {"resource": asked.resource, "job": asked.job and str(asked.job)},
+            )
     response.headers["Location"] = f"/v1/exports/{export.id}"
     if not is_new:
         response.status_code = 200
@@ -211,11 +219,13 @@ def _created(response: Response, at: Service, caller: Caller, asked: ExportReque
     return ExportAnswer.of(export)
 
 
-def _checked(connection: Connection[Any], at: Service, caller: Caller, asked: ExportRequest) -> str:
+def _checked(at: Service, caller: Caller, asked: ExportRequest) -> str:
     """What to call the export; whatever is wrong with it is said at once."""
     if asked.job is not None:
-        return get_job(connection, str(asked.job), organisation=caller.organisation).number
-    choose(connection, asked, _resources(at), caller.organisation)
+        with at.connection(caller) as connection:
+            return get_job(connection, str(asked.job), organisation=caller.organisation).number
+    with at.pool.connection() as connection:  # requests see nothing of the application's tables
+        choose(connection, asked, _resources(at), caller.organisation)
     return asked.resource or ""
 
 
@@ -273,6 +283,8 @@ def cancel_export(export_id: UUID, at: TheService, caller: TheCaller) -> ExportA
     """Stop an export that hasn't ended. Nothing of its file stays."""
     with at.connection(caller) as connection:
         export, cancelled = exports.cancel(connection, export_id, caller.organisation)
+        if cancelled:
+            audit(connection, caller, "export.cancel", export.id)
     if not cancelled:
         raise _wrong_state(export, "it can't be cancelled")
     return ExportAnswer.of(export)
