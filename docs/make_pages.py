@@ -1,12 +1,13 @@
-"""Makes what the documentation shows of the product itself: the commands' help and the picture of `inspect`.
+"""Makes what the documentation shows of the product itself: the commands' help, the settings, the picture of `inspect`.
 
-Run `make docs` after changing a command; a test fails when the pages are stale.
+Run `make docs` after changing one; a test fails when the pages are stale.
 """
 
 import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -15,11 +16,13 @@ from typer.testing import CliRunner
 
 from rowcall.cli import app
 from rowcall.cli.inspect import look_through, show
+from rowcall.config import LIMIT_SETTINGS, SETTINGS, Setting
 from rowcall.formats import Profile, open_rows
 
 DOCS = Path(__file__).parent
 SAMPLE = DOCS.parent / "samples" / "kunden.csv"
-BEGIN, END = "<!-- commands: made by docs/make_pages.py -->", "<!-- end of commands -->"
+MADE = "<!-- {}: made by docs/make_pages.py -->"
+END = "<!-- end of {} -->"
 
 
 def commands() -> str:
@@ -38,11 +41,23 @@ def _inside(name: str) -> list[str]:
     return [str(command.name or command.callback.__name__) for group in groups for command in group.registered_commands]
 
 
+def table(settings: Sequence[Setting], what: str) -> str:
+    """Settings as a table."""
+    rows = [f"| `{one.variable}` | {one.default} | {one.about} |" for one in settings]
+    return "\n".join([f"| variable | default | what it {what} |", "|---|---|---|", *rows]) + "\n"
+
+
 def reference(text: str) -> str:
-    """The reference page with its commands made anew."""
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    return f"{before}{BEGIN}\n\n{commands()}\n{END}{after}"
+    """The reference page with its commands and settings made anew."""
+    text = _with(text, "commands", commands())
+    text = _with(text, "settings", table(SETTINGS, "sets"))
+    return _with(text, "limits", table(LIMIT_SETTINGS, "limits"))
+
+
+def _with(text: str, part: str, made: str) -> str:
+    before, rest = text.split(MADE.format(part))
+    after = rest.split(END.format(part))[1]
+    return f"{before}{MADE.format(part)}\n\n{made}\n{END.format(part)}{after}"
 
 
 def picture() -> str:

@@ -2,13 +2,14 @@
 
 import importlib.util
 import re
+from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from rowcall import formats
-from rowcall.config import limit_names, limits_from, setting
+from rowcall.config import LIMIT_SETTINGS, LIMITS, SETTINGS, Settings, limits_from, settings_from
 from rowcall.errors import Final
 from rowcall.formats import Limits
 from rowcall.model import Code
@@ -28,8 +29,12 @@ def test_every_code_is_used() -> None:
     assert [code for code in Code if f"Code.{code.name}" not in source] == []
 
 
-def test_every_setting_is_explained() -> None:
-    assert [setting(name) for name in limit_names() if f"`{setting(name)}`" not in REFERENCE] == []
+def test_every_setting_has_its_default() -> None:
+    told = settings_from({one.variable: one.default for one in (*SETTINGS, *LIMIT_SETTINGS) if "`" not in one.default})
+    assert told == Settings(data_dir=told.data_dir)
+    assert set(LIMITS) == {one.name for one in fields(Limits)}
+    names = {one.field or one.name for one in SETTINGS} - {"config", "debug"} | {"limits"}
+    assert names == {one.name for one in fields(Settings)}
 
 
 def test_limits_come_from_the_environment() -> None:

@@ -8,24 +8,21 @@ Each such module is a pack, and so is each entry point of the group `rowcall.pac
 import hashlib
 import importlib
 import importlib.util
-import os
 import sys
-import tomllib
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 from rowcall.errors import Final, RowcallError
 from rowcall.importer.declaration import did_you_mean
 from rowcall.importer.importer import Importer
 from rowcall.model import Code
+from rowcall.project import CONFIG_NAME, find_project, read_project
 
-CONFIG_NAME = "rowcall.toml"
-CONFIG_SETTING = "ROWCALL_CONFIG"
 _GROUP = "rowcall.packs"
 
 
@@ -99,35 +96,12 @@ def _unknown(name: str, known: Sequence[str]) -> Final:
 
 def load_registry(config: Path | None = None) -> Registry:
     """Load the importers that are declared for this application."""
-    config = config or _find_config()
-    modules = [_load(source, config.parent) for source in _sources(config)] if config else []
+    project = read_project(config) if config else find_project()
+    modules = [_load(source, project.folder) for source in project.importers] if project else []
     points = sorted(entry_points(group=_GROUP), key=lambda point: point.name)
     installed = [module for point in points if (module := _load_entry(point.value)) not in modules]
     own = (_pack(module) for module in dict.fromkeys(modules))
     return Registry((*own, *(replace(_pack(module), installed=True) for module in installed)))
-
-
-def _find_config() -> Path | None:
-    if told := os.environ.get(CONFIG_SETTING):
-        return Path(told)
-    here = Path.cwd()
-    return next((path for folder in (here, *here.parents) if (path := folder / CONFIG_NAME).is_file()), None)
-
-
-def _sources(config: Path) -> list[str]:
-    try:
-        settings = tomllib.loads(config.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        told = f"{config} can't be read: {error}."
-        raise Final(Code.BAD_SETTING, told, hint=f"Correct it, or set {CONFIG_SETTING} to another file.") from error
-    for name in settings.keys() - {"importers"}:
-        told = f"{config}: {name!r} means nothing to Rowcall. {did_you_mean(name, ['importers'])}"
-        raise Final(Code.BAD_SETTING, told, hint="Correct or remove it; other settings are environment variables.")
-    sources: object = settings.get("importers", [])
-    if not isinstance(sources, list) or not all(isinstance(source, str) for source in cast("list[object]", sources)):
-        told = f"{config}: importers is {sources!r}; a list of modules and files is expected."
-        raise Final(Code.BAD_SETTING, told, hint='Write importers = ["myapp.importers", "path/to/file.py"].')
-    return cast("list[str]", sources)
 
 
 # -- modules
