@@ -8,21 +8,29 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rowcall.api import audit, events, exports, guards, imports, items, moves, problems
+from rowcall.api import audit, events, exports, guards, health, imports, items, metrics, moves, problems
+from rowcall.api.observed import Observed
+from rowcall.api.probes import Probes
 from rowcall.api.service import Service
+from rowcall.engine.observe import listening
+from rowcall.telemetry.logs import WorkLog
+from rowcall.telemetry.tracing import Tracing
 
 _REQUEST_ID = re.compile(r"[\w.:-]{1,128}")
 
 
-def create_app(service: Service) -> FastAPI:
+def create_app(service: Service, *, tracing: Tracing | None = None) -> FastAPI:
     """The application of a service whose database is open."""
+    measured, probes = metrics.ServiceMetrics(service), Probes(str(service.pool.conninfo))
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         service.pool.open()
         try:
-            yield
+            with listening(WorkLog(), measured.work):
+                yield
         finally:
+            probes.close()
             service.pool.close()
 
     app = FastAPI(
@@ -35,9 +43,11 @@ def create_app(service: Service) -> FastAPI:
     )
     app.state.service = service
     app.state.watch = events.Watch(service)
+    app.state.metrics, app.state.probes = measured, probes
     guards.install(app, service)
+    app.add_middleware(Observed, metrics=measured.http, tracing=tracing)
     app.add_middleware(_RequestIds)
-    for part in (imports, items, moves, events, exports, audit):
+    for part in (imports, items, moves, events, exports, audit, health, metrics):
         app.include_router(part.router)
     problems.install(app)
     return app

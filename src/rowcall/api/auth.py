@@ -123,7 +123,7 @@ class Gate:
     async def _without_key(self, request: Request) -> Caller:
         if await self._keys_exist():
             raise _unauthenticated("A key is needed.", "Send it as `Authorization: Bearer KEY`.")
-        if not _is_local(request, self._service.settings.cors_origins):
+        if not is_local(request, self._service.settings.cors_origins):
             hint = "Make one with `rowcall keys create` and send it as `Authorization: Bearer KEY`."
             raise _unauthenticated("Without a key, only this machine itself is served.", hint)
         address, name = _address(request), request.state.request_id
@@ -158,7 +158,7 @@ def _address(request: Request) -> str | None:
     return request.client.host if request.client else None
 
 
-def _is_local(request: Request, origins: tuple[str, ...]) -> bool:
+def is_local(request: Request, origins: tuple[str, ...]) -> bool:
     """Whether a request comes from this machine and not, through a browser on it or a proxy, from elsewhere."""
     if any(name in request.headers for name in _FORWARDED):
         return False

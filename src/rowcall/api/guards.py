@@ -34,7 +34,7 @@ def server_config(app: FastAPI, settings: Settings, *, grace: int | None = None)
     """How the application is served: without a banner, and believing what proxies say only where told to."""
     return uvicorn.Config(
         app,
-        log_level="warning",
+        log_config=None,
         access_log=False,
         lifespan="on",
         server_header=False,

@@ -20,6 +20,7 @@ from rowcall.model import Code, State
 from rowcall.store import jobs, requests, results
 from rowcall.store.jobs import Job
 from rowcall.store.requests import Origin
+from rowcall.telemetry.tracing import traceparent
 from rowcall.worker.queue import nudge
 
 router = APIRouter(prefix="/v1/imports", tags=["imports"], responses=REFUSALS)
@@ -65,6 +66,7 @@ def _begun(at: Service, caller: Caller, upload: Upload, name: str, key: str | No
         idempotency_key=key,
         hold=asked.hold,
         fingerprint=hashlib.sha256(msgspec.json.encode(content)).hexdigest(),
+        traceparent=traceparent(),
     )
     with at.connection(caller) as connection:
         job, is_new = requests.create_or_find(connection, known_as, upload.file, upload.name, config, origin)

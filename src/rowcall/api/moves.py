@@ -11,7 +11,7 @@ from rowcall.api.audit import audit
 from rowcall.api.items import statuses_in
 from rowcall.api.models import REFUSALS, JobAnswer, ReprocessAnswer, ReprocessRequest
 from rowcall.api.service import Caller, Service, TheCaller, TheService
-from rowcall.engine import moves
+from rowcall.engine import moves, observe
 from rowcall.engine.documents import job_document
 from rowcall.errors import Final, WrongState
 from rowcall.model import WORKING, Code
@@ -27,7 +27,7 @@ _Move = Callable[[Connection[Any], Job], Job]
 def _moved(at: Service, caller: Caller, job_id: UUID, name: str, move: _Move) -> JobAnswer:
     """The job after a move, with workers told of it."""
     with at.connection(caller) as connection:
-        job = jobs.get_job(connection, str(job_id), organisation=caller.organisation)
+        before = job = jobs.get_job(connection, str(job_id), organisation=caller.organisation)
         try:
             job = move(connection, job)
         except Final as error:
@@ -40,7 +40,11 @@ def _moved(at: Service, caller: Caller, job_id: UUID, name: str, move: _Move) ->
         if job.state in WORKING:
             nudge(connection, job.id)
         audit(connection, caller, f"import.{name}", job.id, {"number": job.number})
-        return JobAnswer.model_validate(job_document(job, jobs.counts_of(connection, job)))
+        answer = JobAnswer.model_validate(job_document(job, jobs.counts_of(connection, job)))
+    if job.state is not before.state:
+        with at.connection(caller) as connection:
+            observe.moved(connection, before, job)
+    return answer
 
 
 @router.post("/start", status_code=202)

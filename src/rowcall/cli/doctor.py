@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import typer
+from psycopg import Connection
 from rich.console import Console
 from rich.markup import escape as literal
 
@@ -18,6 +19,7 @@ from rowcall.importer.registry import Registry, load_registry
 from rowcall.store.db import open_database, reach_database
 from rowcall.store.jobs import get_job
 from rowcall.store.migrate import pending as pending_of_rowcall
+from rowcall.store.operations import has_queue
 
 _COLOURS = {
     Verdict.OK: "green",
@@ -77,12 +79,22 @@ def _surroundings() -> Iterator[Finding]:
 def _with_database(settings: Settings, registry: Registry) -> Iterator[Finding]:
     with reach_database(settings) as database, database.connect("doctor") as connection:
         yield surroundings.check_database(connection)
-        yield surroundings.check_migrations(connection, registry)
+        yield surroundings.check_migrations(connection, registry, _pending_of_queue(connection))
         yield from surroundings.check_importers(connection, registry)
         if not pending_of_rowcall(connection):
             yield surroundings.check_api_role(connection)
             yield surroundings.check_jobs(connection)
+            yield surroundings.check_workers(connection)
             yield from surroundings.check_files(connection, settings)
+
+
+def _pending_of_queue(connection: Connection[Any]) -> list[str]:
+    """Of a queue that is there: without a service there is none."""
+    if not has_queue(connection):
+        return []
+    from rowcall.worker.queue import pending_of_queue  # loads Procrastinate
+
+    return pending_of_queue(connection)
 
 
 def _document(finding: Finding) -> dict[str, Any]:

@@ -25,9 +25,10 @@ from rowcall.store.accounts import any_key
 from rowcall.store.db import open_database
 from rowcall.store.packs import migrate_pack
 from rowcall.store.tenancy import open_to_api
+from rowcall.telemetry.logs import logger, start_logs
+from rowcall.telemetry.tracing import start_tracing
 from rowcall.worker.queue import migrate_queue
 
-_CONNECTIONS = 20
 _GRACE = 10
 """Seconds that requests under way have to end when the service is told to stop; streams never would."""
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -37,9 +38,18 @@ def serve(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for any that is free.")] = 8765,
     workers: Annotated[int, typer.Option(min=0, help="Worker processes beside it; 0 if they run elsewhere.")] = 1,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=65535, help="The first worker serves its /metrics here, the next one on the next port."
+        ),
+    ] = None,
 ) -> None:
-    """Serve the API, with workers beside it."""
+    """Serve the API, with workers beside it. Logs go to standard error, a JSON line each."""
     settings, registry = settings_from(), load_registry()
+    start_logs(settings.log_level)
+    signal.signal(signal.SIGTERM, _leave)
+    tracing = start_tracing("rowcall")
     with _listening(host, port) as listener, open_database(settings) as database:
         with database.connect("migrate") as connection:
             _need_keys(connection, host)
@@ -47,11 +57,19 @@ def serve(
             for pack in registry.packs:
                 migrate_pack(connection, pack)
             open_to_api(connection)
-        app = create_app(Service(settings, registry, database.pool("serve", _CONNECTIONS)))
+        app = create_app(Service(settings, registry, database.pool("serve", settings.pool_size)), tracing=tracing)
         server = uvicorn.Server(server_config(app, settings, grace=_GRACE))
         screen().print(f"Rowcall serves http://{host}:{listener.getsockname()[1]}")
-        with _beside(workers):
+        logger(__name__).info("service started", pid=os.getpid(), port=listener.getsockname()[1], workers=workers)
+        with _beside(workers, metrics_port):
             server.run(sockets=[listener])
+    if tracing:
+        tracing.stop()
+
+
+def _leave(*_: object) -> None:
+    """Uvicorn raises its signal again when it has ended; by default that would end us before the workers are."""
+    raise SystemExit
 
 
 def _need_keys(connection: Connection[Any], host: str) -> None:
@@ -78,10 +96,11 @@ def _listening(host: str, port: int) -> Generator[socket.socket]:
 
 
 @contextmanager
-def _beside(count: int) -> Generator[None]:
+def _beside(count: int, metrics_port: int | None) -> Generator[None]:
     """Worker processes for as long as the service runs."""
     command = [sys.executable, "-c", "from rowcall.cli import main; main()", "worker"]
-    processes = [subprocess.Popen(command, start_new_session=True) for _ in range(count)]  # noqa: S603 (our own)
+    commands = [[*command, *(["--metrics-port", str(metrics_port + n)] if metrics_port else [])] for n in range(count)]
+    processes = [subprocess.Popen(command, start_new_session=True) for command in commands]  # noqa: S603 (our own)
     try:
         yield
     finally:

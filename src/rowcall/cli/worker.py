@@ -1,16 +1,26 @@
 """`rowcall worker`: a process that works on jobs which came over HTTP."""
 
+from typing import Annotated
+
+import typer
+
 from rowcall.config import settings_from
 from rowcall.importer.registry import load_registry
 from rowcall.store.db import open_database
+from rowcall.telemetry.work import telling
 from rowcall.worker.queue import migrate_queue
 from rowcall.worker.worker import Worker, run_worker
 
 
-def worker() -> None:
+def worker(
+    metrics_port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="Serve this process' /metrics on this port.")
+    ] = None,
+    metrics_host: Annotated[str, typer.Option(help="The address to serve them on.")] = "127.0.0.1",
+) -> None:
     """Work on jobs until told to stop; any number of workers on any number of hosts share the work."""
     settings, registry = settings_from(), load_registry()
-    with open_database(settings) as database:
+    with telling(settings.log_level, host=metrics_host, port=metrics_port), open_database(settings) as database:
         with database.connect("migrate") as connection:
             migrate_queue(connection)
         run_worker(Worker(database, registry, settings))

@@ -8,6 +8,7 @@ checked    the same, after the target's constraints were asked which rows they w
 isolated   the same, in halves until the guilty rows stand alone
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -18,6 +19,7 @@ import psycopg
 from psycopg import Connection
 
 from rowcall.engine.judge import OUTCOMES, Judged, judge
+from rowcall.engine.observe import committed
 from rowcall.engine.refusals import fields_named, is_refusal, issue_of, issue_of_violation, tells_of_rows
 from rowcall.engine.rowkeys import row_keys
 from rowcall.engine.work import WRITTEN_ALIKE, Work
@@ -116,7 +118,7 @@ def _attempt(
     connection: Connection[Any], work: Work, number: int | None, route: Route, claimed: list[RowBatch]
 ) -> RowBatch | None:
     """One transaction. In a dry run it is undone, and its outcomes alone are written by another."""
-    outcomes = _NOTHING
+    outcomes, began = _NOTHING, time.monotonic()
     with connection.transaction(force_rollback=work.dry):
         batch = claim(connection, work.job.id, number)
         if batch is None:
@@ -129,6 +131,7 @@ def _attempt(
             outcomes = planned(connection, work, batch)
     if work.dry:
         keep_plan(connection, work, batch, outcomes, counts)
+    committed(work.job, len(batch), counts, time.monotonic() - began)
     return batch
 
 

@@ -7,6 +7,7 @@ is still ours: a worker that was away for too long finds that its results are no
 import asyncio
 import random
 import threading
+import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -17,6 +18,7 @@ from psycopg import Connection
 
 from rowcall.engine.commit import add_outcomes
 from rowcall.engine.judge import Judged, judge
+from rowcall.engine.observe import committed
 from rowcall.engine.outcomes import outcomes_frame
 from rowcall.engine.work import Work
 from rowcall.errors import Retryable
@@ -46,11 +48,15 @@ def _keep(
     connection: Connection[Any], work: Work, batch: RowBatch, owner: str, judged: Judged, given: pl.DataFrame
 ) -> None:
     """Write the outcomes, unless the lease ran out and somebody else has the batch."""
+    began = time.monotonic()
     with connection.transaction():
-        if renew(connection, work.job.id, batch, owner, 0):
-            add_outcomes(connection, work, judged.settled)
-            add_outcomes(connection, work, given)
-            finish(connection, work.job.id, batch, count_outcomes(connection, work.job.id, batch))
+        if not renew(connection, work.job.id, batch, owner, 0):
+            return
+        add_outcomes(connection, work, judged.settled)
+        add_outcomes(connection, work, given)
+        counts = count_outcomes(connection, work.job.id, batch)
+        finish(connection, work.job.id, batch, counts)
+    committed(work.job, len(batch), counts, time.monotonic() - began)
 
 
 @contextmanager

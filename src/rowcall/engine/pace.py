@@ -5,6 +5,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from rowcall.engine.observe import stored
 from rowcall.formats.reading import MIB
 
 _TARGET_SECONDS = 0.5
@@ -36,6 +37,7 @@ class Pace:
         except BaseException:
             self.rows = max(self.least, self.rows // 2)
             raise
+        stored(time.monotonic() - started)
         self._adapt(time.monotonic() - started, size)
 
     def _adapt(self, seconds: float, size: int) -> None:

@@ -13,6 +13,7 @@ import psycopg
 from psycopg import Connection
 
 from rowcall.config import Settings
+from rowcall.engine import observe
 from rowcall.engine.commit import Hopes, Route, commit_next, shortest_route
 from rowcall.engine.duplicates import decide_duplicates
 from rowcall.engine.failures import failure_of
@@ -83,7 +84,7 @@ def advance(run: Run, control: Connection[Any], job: Job) -> Job:
     }
     while step := steps.get(job.state):
         _check(run, job)
-        job = step(run, control, job)
+        job = observe.observed(control, job, partial(step, run, control, job))
     return job
 
 
@@ -370,12 +371,12 @@ def _may_pass(trouble: RowcallError) -> bool:
 def _advanced(run: Run, control: Connection[Any], job: Job, *, last: bool) -> Job:
     """The job as far as it goes, with a note of what stopped it unless that may pass. `last`: it is not tried again."""
     try:
-        job = granted(control, job) or advance(run, control, job)
-        return granted(control, job) or job
+        job = _granted(control, job) or advance(run, control, job)
+        return _granted(control, job) or job
     except Exception as error:
         trouble = failure_of(error)
         if trouble.code == Code.INTERRUPTED:
-            if moved := granted(control, jobs.get_job(control, str(job.id))):
+            if moved := _granted(control, jobs.get_job(control, str(job.id))):
                 return moved
         elif last or not _may_pass(trouble):
             with suppress(psycopg.Error):  # a database that is away takes no notes
@@ -383,12 +384,20 @@ def _advanced(run: Run, control: Connection[Any], job: Job, *, last: bool) -> Jo
         raise
 
 
+def _granted(control: Connection[Any], job: Job) -> Job | None:
+    """The job as it was wished, if something is."""
+    moved = granted(control, job)
+    if moved and moved.state is not job.state:
+        observe.moved(control, job, moved)
+    return moved
+
+
 def _note(control: Connection[Any], job: Job, trouble: RowcallError, *, for_good: bool) -> None:
     """Keep why the work stopped. What we said no to ourselves, before anything was written, has failed for good."""
     now = jobs.get_job(control, str(job.id))
     if for_good and now.state in (State.UPLOADED, State.COLUMN_MAPPING):
-        jobs.move(control, now, State.FAILED, error=trouble)
+        observe.moved(control, now, jobs.move(control, now, State.FAILED, error=trouble))
     elif now.background and now.state in WORKING:  # else it would be tried again for ever
-        jobs.move(control, now, State.PAUSED, error=trouble)
+        observe.moved(control, now, jobs.move(control, now, State.PAUSED, error=trouble))
     elif not now.ended:
         jobs.note_error(control, now, trouble)

@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from rowcall.formats.reading import GIB
 from rowcall.importer import Importer
 from rowcall.importer.registry import Registry
 from rowcall.store.migrate import pending as pending_of_rowcall
+from rowcall.store.operations import workers_seen
 from rowcall.store.packs import pending_of_pack
 from rowcall.store.queries import query
 from rowcall.store.tenancy import lacking, may_make_role
@@ -60,9 +61,10 @@ def check_database(connection: Connection[Any]) -> Finding:
     return Finding(name="database", said=f"PostgreSQL {version}, {where}")
 
 
-def check_migrations(connection: Connection[Any], registry: Registry) -> Finding:
-    """Whether the tables of Rowcall and of the packs are up to date."""
-    pending = [*pending_of_rowcall(connection), *(i for p in registry.packs for i in pending_of_pack(connection, p))]
+def check_migrations(connection: Connection[Any], registry: Registry, queue: Sequence[str] = ()) -> Finding:
+    """Whether the tables of Rowcall, of the packs and of the queue are up to date."""
+    packs = [id_ for pack in registry.packs for id_ in pending_of_pack(connection, pack)]
+    pending = [*pending_of_rowcall(connection), *packs, *queue]
     if pending:
         return Finding(
             name="migrations",
@@ -123,6 +125,21 @@ def check_jobs(connection: Connection[Any]) -> Finding:
         count=len(left),
         examples=left[:_EXAMPLES],
         hint="`rowcall resume JOB` finishes one.",
+    )
+
+
+def check_workers(connection: Connection[Any]) -> Finding:
+    """Whether anybody works on what comes over HTTP, and whether something waits for them."""
+    seen, ago = workers_seen(connection)
+    if seen:
+        return Finding(name="workers", said=f"{seen} seen within a minute")
+    said = "none seen within a minute" + (f", the last {ago:,.0f} s ago" if ago is not None else "")
+    waiting = connection.cursor(row_factory=scalar_row).execute(query("jobs_waiting")).fetchone() or 0
+    if not waiting:
+        return Finding(name="workers", said=f"{said}; nothing waits for one")
+    hint = "Start `rowcall worker`, or `rowcall serve`, which starts one beside it."
+    return Finding(
+        name="workers", said=f"{said}; {waiting:,} jobs wait", verdict=Verdict.NOTE, count=waiting, hint=hint
     )
 
 

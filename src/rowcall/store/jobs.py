@@ -84,6 +84,7 @@ class Job:
     paused_from: State | None
     slice_ms: int | None
     request_id: str | None
+    traceparent: str | None
 
     @property
     def ended(self) -> bool:

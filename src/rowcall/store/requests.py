@@ -31,6 +31,7 @@ class Origin:
     """Of all that the request asked for."""
     hold: bool = False
     """It begins only when somebody says so."""
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def create_or_find(
         return jobs.get_job(connection, str(job_id)), False
 
 
-_KEPT = ("request_id", "client_address", "idempotency_key", "fingerprint")
+_KEPT = ("request_id", "client_address", "idempotency_key", "fingerprint", "traceparent")
 
 
 def page_of_jobs(

@@ -53,6 +53,9 @@ CREATE TABLE rowcall.job (
     idempotency_key        text,
     fingerprint            text,
     background             boolean NOT NULL DEFAULT false,
+    traceparent            text,
+    -- set when retention has begun to take it away
+    removing_at            timestamptz,
     -- what was asked for while somebody worked on it: whoever does sees to it
     wish                   text CHECK (wish IN ('hold', 'pause', 'cancel')),
     paused_from            text,
@@ -61,6 +64,7 @@ CREATE TABLE rowcall.job (
 );
 CREATE UNIQUE INDEX job_idempotency_key ON rowcall.job (organisation_id, idempotency_key);
 CREATE INDEX job_organisation ON rowcall.job (organisation_id, created_at DESC, id DESC);
+CREATE INDEX job_file ON rowcall.job (file_sha256);
 CREATE INDEX job_created_at ON rowcall.job (created_at DESC, id);
 CREATE INDEX job_file ON rowcall.job (file_sha256, organisation_id);
 CREATE INDEX job_unfinished ON rowcall.job (file_sha256, importer)

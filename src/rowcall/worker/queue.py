@@ -11,7 +11,7 @@ from procrastinate import App, SyncPsycopgConnector
 from procrastinate.schema import SchemaManager
 from psycopg import Connection
 
-from rowcall.store.migrate import migrate
+from rowcall.store.migrate import migrate, pending
 
 SCHEMA = "rowcall_queue"
 ADVANCE = "advance"
@@ -30,6 +30,11 @@ def migrate_queue(connection: Connection[Any]) -> list[str]:
         return applied
     finally:
         connection.execute("RESET search_path")
+
+
+def pending_of_queue(connection: Connection[Any]) -> list[str]:
+    """The migrations of Procrastinate that the database lacks."""
+    return pending(connection, Path(SchemaManager.get_migrations_path()), table="queue_migration")
 
 
 # triggers fire in whatever session deletes a row

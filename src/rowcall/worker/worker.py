@@ -8,7 +8,6 @@ has none, and a job makes room at the end of a batch when another organisation w
 """
 
 import asyncio
-import logging
 import os
 import signal
 import threading
@@ -22,12 +21,14 @@ from uuid import UUID
 
 import psycopg
 from procrastinate import App, PsycopgConnector
+from procrastinate.exceptions import ConnectorException
 from psycopg import AsyncConnection, Connection
 from psycopg.rows import scalar_row
 
 from rowcall.config import Settings
+from rowcall.engine.observe import working
 from rowcall.engine.run import Run, run_job
-from rowcall.errors import Retryable, RowcallError
+from rowcall.errors import Final, Retryable, RowcallError
 from rowcall.export import known_resources
 from rowcall.importer.registry import Registry
 from rowcall.model import WORKING, Code
@@ -35,6 +36,7 @@ from rowcall.store import jobs
 from rowcall.store.db import Database
 from rowcall.store.jobs import Job
 from rowcall.store.queries import query
+from rowcall.telemetry.logs import logger
 from rowcall.worker.exports import EXPORTS_AT_ONCE, Exporter, add_export_tasks
 from rowcall.worker.queue import ADVANCE, SCHEMA, nudge
 
@@ -44,7 +46,7 @@ _GRACE = 30.0
 """Seconds that work under way has to come to an end when the process is told to stop."""
 _TURN = 5.0
 """Seconds that a job is worked on before it makes room for others."""
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 @dataclass(slots=True)
@@ -65,22 +67,33 @@ class Worker:
         """Work until told to stop by a signal; a second one ends it at once."""
         app = self._app()
         async with app.open_async():
-            working = asyncio.create_task(
-                app.run_worker_async(
-                    # one for an organisation that has none, one for chores
-                    concurrency=self.settings.jobs_at_once + 2 + EXPORTS_AT_ONCE,
-                    fetch_job_polling_interval=2.0,
-                    delete_jobs="always",
-                    shutdown_graceful_timeout=_GRACE,
-                    install_signal_handlers=False,
-                )
-            )
-            for number in (signal.SIGTERM, signal.SIGINT):
-                asyncio.get_running_loop().add_signal_handler(number, self.halt, working)
             recovering = asyncio.create_task(self._recover_always())
-            with suppress(asyncio.CancelledError):
-                await working
+            while not self.stopping:
+                await self._listen(app)
             recovering.cancel()
+
+    async def _listen(self, app: App) -> None:
+        """Take nudges until told to stop, or the queue is lost: Procrastinate gives up when the database goes away."""
+        listening = asyncio.create_task(
+            app.run_worker_async(
+                # one for an organisation that has none, one for chores
+                concurrency=self.settings.jobs_at_once + 2 + EXPORTS_AT_ONCE,
+                fetch_job_polling_interval=2.0,
+                delete_jobs="always",
+                shutdown_graceful_timeout=_GRACE,
+                install_signal_handlers=False,
+            )
+        )
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self.halt, listening)
+        try:
+            await listening
+        except asyncio.CancelledError:
+            return
+        except (ConnectorException, psycopg.Error):
+            _log.warning("queue lost", exc_info=True)
+        if not self.stopping:
+            await asyncio.sleep(_RECOVERY)
 
     def halt(self, working: "asyncio.Task[None] | None" = None) -> None:
         """Take no new work, and end what is under way with the batches that are."""
@@ -110,7 +123,10 @@ class Worker:
     def advance(self, job_id: str) -> None:
         """Take a job as far as it goes. What stops it is noted with the job; here it is only logged."""
         with self.database.reconnect("turn", idle_timeout=3600) as connection:
-            job = jobs.get_job(connection, job_id)
+            try:
+                job = jobs.get_job(connection, job_id)
+            except Final:  # it was removed since
+                return
             if _one(connection, "is_worked_on", {"id": job.id}):
                 return
             with self._place(connection, job) as has_place:
@@ -125,10 +141,12 @@ class Worker:
         with self._guard:
             self._runs[job.id] = run
         try:
-            run_job(run, job)
+            with working(job):
+                run_job(run, job)
         except RowcallError as error:
             if error.code not in (Code.JOB_BUSY, Code.INTERRUPTED):  # another has it; it goes on elsewhere
-                _log.warning("job %s: %s %s", job.number, error.code, error.message)
+                told = {"job": job.number, "importer": job.importer, "request_id": job.request_id}
+                _log.warning("job stopped", **told, code=error.code, exc_info=True)
         finally:
             with self._guard:
                 del self._runs[job.id]

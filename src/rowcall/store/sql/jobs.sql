@@ -20,14 +20,14 @@ INSERT INTO rowcall.job_event (job_id, organisation_id, after) VALUES (%(id)s, %
 SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
        j.organisation_id, j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
        j.created_at, j.processing_started_at, j.completed_at, j.last_error,
-       j.background, j.wish, j.paused_from, j.slice_ms, j.request_id
+       j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent
 FROM rowcall.job j JOIN rowcall.file f ON f.sha256 = j.file_sha256
-WHERE (j.id = %(id)s OR j.number = %(number)s) AND (%(organisation)s::uuid IS NULL OR j.organisation_id = %(organisation)s)
+WHERE (j.id = %(id)s OR j.number = %(number)s) AND j.removing_at IS NULL AND (%(organisation)s::uuid IS NULL OR j.organisation_id = %(organisation)s)
 
 -- find_interrupted --
 -- Unfinished jobs of the same file, importer and configuration, the oldest first.
 SELECT id::text FROM rowcall.job
-WHERE file_sha256 = %(sha256)s AND importer = %(importer)s AND config = %(config)s::jsonb AND NOT background
+WHERE file_sha256 = %(sha256)s AND importer = %(importer)s AND config = %(config)s::jsonb AND NOT background AND removing_at IS NULL
   AND state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING')
 ORDER BY created_at, id
 
@@ -49,7 +49,7 @@ WITH moved AS (
         paused_from = CASE WHEN %(after)s = 'PAUSED' THEN state END,
         wish = CASE WHEN %(after)s = 'PAUSED' OR %(ended)s THEN NULL ELSE wish END,
         slice_ms = CASE WHEN %(after)s = 'PAUSED' OR %(ended)s THEN NULL ELSE slice_ms END
-    WHERE id = %(id)s AND state = %(before)s
+    WHERE id = %(id)s AND state = %(before)s AND removing_at IS NULL
     RETURNING id, organisation_id)
 INSERT INTO rowcall.job_event (job_id, organisation_id, before, after)
 SELECT id, organisation_id, %(before)s, %(after)s FROM moved
@@ -94,7 +94,8 @@ FROM rowcall.batch WHERE job_id = %(id)s
 -- set_origin --
 -- Keep which request made a job. A key that was used before breaks the unique index.
 UPDATE rowcall.job SET request_id = %(request_id)s, client_address = %(client_address)s,
-    idempotency_key = %(idempotency_key)s, fingerprint = %(fingerprint)s, background = true, wish = %(wish)s
+    idempotency_key = %(idempotency_key)s, fingerprint = %(fingerprint)s, traceparent = %(traceparent)s,
+    background = true, wish = %(wish)s
 WHERE id = %(id)s
 
 -- job_by_key --
@@ -115,9 +116,9 @@ WHERE j.id = ANY (%(ids)s)
 SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
        j.organisation_id, j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
        j.created_at, j.processing_started_at, j.completed_at, j.last_error,
-       j.background, j.wish, j.paused_from, j.slice_ms, j.request_id
+       j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent
 FROM rowcall.job j JOIN rowcall.file f ON f.sha256 = j.file_sha256
-WHERE (%(organisation)s::uuid IS NULL OR j.organisation_id = %(organisation)s)
+WHERE j.removing_at IS NULL AND (%(organisation)s::uuid IS NULL OR j.organisation_id = %(organisation)s)
   AND (%(state)s::text IS NULL OR j.state = %(state)s) AND (%(importer)s::text IS NULL OR j.importer = %(importer)s)
   AND (%(last)s::uuid IS NULL OR (j.created_at, j.id) < (%(at)s::timestamptz, %(last)s::uuid))
 ORDER BY j.created_at DESC, j.id DESC LIMIT %(most)s
@@ -125,7 +126,7 @@ ORDER BY j.created_at DESC, j.id DESC LIMIT %(most)s
 -- count_jobs --
 -- How many jobs a list would have in all.
 SELECT count(*) FROM rowcall.job j
-WHERE (%(organisation)s::uuid IS NULL OR j.organisation_id = %(organisation)s)
+WHERE j.removing_at IS NULL AND (%(organisation)s::uuid IS NULL OR j.organisation_id = %(organisation)s)
   AND (%(state)s::text IS NULL OR j.state = %(state)s) AND (%(importer)s::text IS NULL OR j.importer = %(importer)s)
 
 -- is_worked_on --
@@ -138,7 +139,7 @@ SELECT id FROM (
     SELECT j.id, j.created_at, attended, row_number() OVER (
                PARTITION BY j.organisation_id ORDER BY attended DESC, j.created_at, j.id) AS place
     FROM rowcall.job j, rowcall.is_worked_on(j.id) AS attended
-    WHERE j.background AND j.state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING')
+    WHERE j.background AND j.removing_at IS NULL AND j.state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING')
       AND j.wish IS DISTINCT FROM 'hold') each
 WHERE NOT attended AND place <= %(most)s
   AND NOT EXISTS (SELECT FROM rowcall_queue.procrastinate_jobs q
@@ -155,7 +156,7 @@ WHERE q.status = 'doing' AND NOT EXISTS (
 -- next_waiting --
 -- The oldest job of an organisation that waits for a worker.
 SELECT j.id FROM rowcall.job j
-WHERE j.organisation_id = %(organisation)s AND j.background AND j.wish IS DISTINCT FROM 'hold'
+WHERE j.organisation_id = %(organisation)s AND j.background AND j.removing_at IS NULL AND j.wish IS DISTINCT FROM 'hold'
   AND j.state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING') AND NOT rowcall.is_worked_on(j.id)
 ORDER BY j.created_at, j.id LIMIT 1
 
@@ -169,7 +170,7 @@ SELECT EXISTS (
     SELECT FROM (
         SELECT count(*) FILTER (WHERE rowcall.is_worked_on(j.id)) AS attended, count(*) AS unfinished
         FROM rowcall.job j
-        WHERE j.organisation_id <> %(organisation)s AND j.background AND j.wish IS DISTINCT FROM 'hold'
+        WHERE j.organisation_id <> %(organisation)s AND j.background AND j.removing_at IS NULL AND j.wish IS DISTINCT FROM 'hold'
           AND j.state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING')
         GROUP BY j.organisation_id) each
     WHERE attended < least(unfinished, %(most)s))
