@@ -29,6 +29,7 @@ COMMANDS = {
     "importers": ("importers:importers", "The importers there are, and their fields."),
     "scaffold": ("scaffold:scaffold", "An importer for a table that exists."),
     "migrate": ("migrate:migrate", "Bring the tables of Rowcall and of its packs up to date."),
+    "retention": ("retention:retention", "Remove old jobs, with their rows and files."),
     "serve": ("serve:serve", "The HTTP service, with workers beside it."),
     "worker": ("worker:worker", "A process that works on jobs which came over HTTP."),
     "keys": ("keys:keys", "Keys for the HTTP service: make, list, revoke."),

@@ -89,6 +89,7 @@ def _listening(host: str, port: int) -> Generator[socket.socket]:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((host, port))
+            listener.listen()  # whoever reads the address and comes at once waits instead of being turned away
         except OSError as error:
             told = f"{host}:{port} can't be listened on: {os.strerror(error.errno or 0)}."
             raise Final(Code.PORT_TAKEN, told, hint="Stop what is there, or choose another with --port.") from error

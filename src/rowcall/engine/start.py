@@ -29,12 +29,12 @@ def start_job(
     """
     known_as = known_as or importer.name
     check_config(importer, config)
-    stored = files.keep(settings.data_dir / "files", stream)
-    job = jobs.take_interrupted(connection, known_as, stored.sha256, config)
-    if job is None:
-        job = jobs.create_job(connection, known_as, stored, file_name=PurePath(file_name).name, config=config)
-    else:
-        jobs.unlock(connection, job.id)
+    with files.kept(settings.data_dir / "files", stream) as stored:
+        job = jobs.take_interrupted(connection, known_as, stored.sha256, config)
+        if job is None:
+            name = PurePath(file_name).name
+            return jobs.create_job(connection, known_as, stored, file_name=name, config=config)
+    jobs.unlock(connection, job.id)
     return job
 
 

@@ -132,6 +132,9 @@ def _setting_mistakes(importer: Class) -> Iterator[str]:
     for name, key in (("key", importer.key), ("natural_key", importer.natural_key)):
         if not all(isinstance(part, str) for part in _names(key)):  # pyright: ignore[reportUnnecessaryIsInstance] (as above)
             yield f'.{name}: the names of fields are expected, such as {name} = "id" or {name} = "year", "serial".'
+    days: object = importer.retention_days
+    if days is not None and (not isinstance(days, int) or days < 1):  # pyright: ignore[reportUnnecessaryIsInstance] (as above)
+        yield f".retention_days is {days!r}; a number of days from 1 is expected."
     yield from _timezone_mistakes(importer.timezone)
     if not importer.abstract:
         yield from _missing(importer)

@@ -40,6 +40,9 @@ class Importer:
     timezone: ClassVar[str] = "UTC"
     """Where times without offset are from."""
 
+    retention_days: ClassVar[int | None] = None
+    """How many days its jobs are kept, if longer or shorter than others."""
+
     fields: ClassVar[Mapping[str, Field]] = MappingProxyType({})
     rules: ClassVar[tuple[Rule, ...]] = ()
     keys: ClassVar[tuple[tuple[str, ...], ...]] = ()

@@ -3,12 +3,13 @@
 import hashlib
 import os
 import tempfile
-from contextlib import closing
+from collections.abc import Generator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from rowcall.errors import Final
+from rowcall.errors import Final, Retryable
 from rowcall.formats.reading import MIB
 from rowcall.model import Code
 
@@ -20,6 +21,8 @@ class StoredFile:
     sha256: str
     size: int
     location: Path
+    spare: Path | None = None
+    """Its second name, for as long as it is on its way in: see `put_back`."""
 
 
 class Incoming:
@@ -47,12 +50,11 @@ class Incoming:
         sha256 = self._digest.hexdigest()
         location = self._folder / sha256[:2] / sha256
         location.parent.mkdir(exist_ok=True)
-        self._temporary.replace(location)
-        sync_folder(location.parent)
-        return StoredFile(sha256, self._size, location)
+        _place(self._temporary, location)
+        return StoredFile(sha256, self._size, location, self._temporary)
 
     def close(self) -> None:
-        """Let go of it; if it was not kept, nothing stays."""
+        """Let go of it, when a job has it; if it was not kept, nothing stays."""
         self._out.close()
         self._temporary.unlink(missing_ok=True)
 
@@ -66,12 +68,45 @@ def too_large(most: int) -> Final:
     )
 
 
-def keep(folder: Path, stream: BinaryIO) -> StoredFile:
-    """Store a stream."""
+@contextmanager
+def kept(folder: Path, stream: BinaryIO) -> Generator[StoredFile]:
+    """A stream, stored. Its job is to be made before this ends."""
     with closing(Incoming(folder)) as incoming:
         while piece := stream.read(MIB):
             incoming.write(piece)
-        return incoming.keep()
+        yield incoming.keep()
+
+
+def put_back(file: StoredFile) -> None:
+    """See that a stored file is in its place, once its row in the database is locked.
+
+    Retention removes a file and its row under that lock. Where the same content came in just before, the file is gone
+    then, and comes back from its second name.
+    """
+    if file.location.is_file():
+        return
+    if file.spare is None or not file.spare.is_file():
+        told = "The stored file was removed while the same content came in again."
+        raise Retryable(Code.FILE_CORRUPT, told, hint="Send it once more.")
+    file.location.parent.mkdir(exist_ok=True)
+    _place(file.spare, file.location)
+
+
+def remove(location: Path, sha256: str) -> None:
+    """Delete a stored file. Called when its row is locked and no job has it."""
+    if location.name == sha256:  # it is one of ours, whatever the database says
+        location.unlink(missing_ok=True)
+
+
+def _place(temporary: Path, location: Path) -> None:
+    """Give a file its place, instead of whatever is there. Its first name stays too, where the system can do that."""
+    second = temporary.with_name(f"{temporary.name}-placed")
+    try:
+        os.link(temporary, second)
+    except OSError:  # a file system without second names
+        second = temporary
+    second.replace(location)
+    sync_folder(location.parent)
 
 
 def sync_folder(folder: Path) -> None:

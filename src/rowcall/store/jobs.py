@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 from rowcall.errors import Final, RowcallError
 from rowcall.formats import Counts, ReadOptions
 from rowcall.model import ENDED, MOVES, Code, Mode, State, Wish
-from rowcall.store.files import StoredFile
+from rowcall.store.files import StoredFile, put_back
 from rowcall.store.queries import query
 
 _DYING = 3.0
@@ -84,7 +84,7 @@ class Job:
     paused_from: State | None
     slice_ms: int | None
     request_id: str | None
-    traceparent: str | None
+    traceparent: str | None = None
 
     @property
     def ended(self) -> bool:
@@ -114,6 +114,7 @@ def create_job(
         connection.execute(
             query("add_file"), {"sha256": file.sha256, "size": file.size, "location": str(file.location)}
         )
+        put_back(file)
         number = connection.cursor(row_factory=scalar_row).execute(query("next_job_sequence")).fetchone()
         given = {"id": job_id, "number": number, "importer": importer, "config": _json(config)}
         whose = {"organisation": organisation, "account": account or system_account()}

@@ -64,7 +64,6 @@ CREATE TABLE rowcall.job (
 );
 CREATE UNIQUE INDEX job_idempotency_key ON rowcall.job (organisation_id, idempotency_key);
 CREATE INDEX job_organisation ON rowcall.job (organisation_id, created_at DESC, id DESC);
-CREATE INDEX job_file ON rowcall.job (file_sha256);
 CREATE INDEX job_created_at ON rowcall.job (created_at DESC, id);
 CREATE INDEX job_file ON rowcall.job (file_sha256, organisation_id);
 CREATE INDEX job_unfinished ON rowcall.job (file_sha256, importer)

@@ -120,13 +120,13 @@ class Exporter:
             if not exports.complete(session, export, rows=rows, size=size, location=location, days=days):
                 path.unlink(missing_ok=True)  # cancelled at the last moment
         except psycopg.Error as error:  # it may have been noted all the same: the file stays until that is known
-            _log.warning("export %s: %s", export.id, failure_of(error).message)
+            _log.warning("export %s: %s", export.id, failure_of(error).code)
             return False
         return True
 
     def _failed(self, session: Connection[Any], export: Export, error: Exception) -> bool:
         failure = failure_of(error)
-        _log.warning("export %s: %s %s", export.id, failure.code, failure.message)
+        _log.warning("export %s: %s", export.id, failure.code)  # its words may quote a value
         with suppress(psycopg.Error):  # if the database is away, it is begun anew by itself
             if not isinstance(failure, Retryable):
                 return exports.fail(session, export, failure)

@@ -37,6 +37,7 @@ from rowcall.store.db import Database
 from rowcall.store.jobs import Job
 from rowcall.store.queries import query
 from rowcall.telemetry.logs import logger
+from rowcall.worker.chores import add_chores
 from rowcall.worker.exports import EXPORTS_AT_ONCE, Exporter, add_export_tasks
 from rowcall.worker.queue import ADVANCE, SCHEMA, nudge
 
@@ -112,6 +113,7 @@ class Worker:
         app.task(name=ADVANCE)(self.advance)
         resources = known_resources(self.registry)
         add_export_tasks(app, Exporter(self.database, resources, self.settings, self.stop_exports))
+        add_chores(app, self.database, self.registry, self.settings, lambda: self.stopping)
         return app
 
     async def _recover_always(self) -> None:

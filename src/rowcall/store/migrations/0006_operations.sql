@@ -4,6 +4,3 @@
 ALTER TABLE rowcall.job
     ADD COLUMN traceparent  text,
     ADD COLUMN removing_at  timestamptz;
-
--- Whether another job has the same file is asked before the file goes.
-CREATE INDEX job_file ON rowcall.job (file_sha256);

@@ -107,9 +107,9 @@ SELECT id, fingerprint FROM rowcall.job WHERE organisation_id = %(organisation)s
 SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
        j.organisation_id, j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
        j.created_at, j.processing_started_at, j.completed_at, j.last_error,
-       j.background, j.wish, j.paused_from, j.slice_ms, j.request_id
+       j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent
 FROM rowcall.job j JOIN rowcall.file f ON f.sha256 = j.file_sha256
-WHERE j.id = ANY (%(ids)s)
+WHERE j.id = ANY (%(ids)s) AND j.removing_at IS NULL
 
 -- page_of_jobs --
 -- Jobs behind one, the newest first.
