@@ -21,12 +21,14 @@ class Screen(StringIO):
 @pytest.fixture
 def stream(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Generator[StringIO]:
     root = logging.getLogger()
-    before, level = list(root.handlers), root.level
+    level = root.level
     stream: StringIO = getattr(request, "param", StringIO)()
     monkeypatch.setattr(sys, "stderr", stream)
     start_logs("info")
+    (ours,) = root.handlers
     yield stream
-    root.handlers[:], root.level = before, level
+    root.removeHandler(ours)  # pytest has put others there since
+    root.setLevel(level)
     for name in ("uvicorn", "procrastinate", "psycopg", "asyncio", "opentelemetry"):
         logging.getLogger(name).setLevel(logging.NOTSET)
 
