@@ -106,7 +106,7 @@ class Server:
         """A fresh database with Rowcall's tables."""
         name = f"test_{next(_numbers)}"
         with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute(SQL("CREATE DATABASE {} TEMPLATE migrated").format(Identifier(name)))
+            connection.execute(SQL("CREATE DATABASE {} TEMPLATE migrated STRATEGY file_copy").format(Identifier(name)))
             try:
                 yield Database(self.url_of(name))
             finally:

@@ -79,7 +79,7 @@ def expected(fault_server: Server, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def make_trial(server: Server, name: str, data: Path, importer: str, rows: int, content: bytes | None = None) -> Trial:
     with psycopg.connect(server.url, autocommit=True) as connection:
-        connection.execute(SQL("CREATE DATABASE {} TEMPLATE migrated").format(Identifier(name)))
+        connection.execute(SQL("CREATE DATABASE {} TEMPLATE migrated STRATEGY file_copy").format(Identifier(name)))
     url = server.url_of(name)
     with psycopg.connect(url) as connection:
         connection.execute(TABLES)
