@@ -130,6 +130,7 @@ def served(app: FastAPI) -> Generator[str]:
     """The address of an application that is served for as long as this lasts."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
+        listener.listen()  # whoever comes before the server does waits
         server = uvicorn.Server(server_config(app, app.state.service.settings))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
