@@ -12,6 +12,7 @@ from rowcall.errors import Final
 from rowcall.formats.reading import GIB, KIB, MIB, Limits
 from rowcall.model import Code
 from rowcall.project import find_project, near_miss
+from rowcall.sources.addresses import Allowed
 
 _UNITS = {"": 1, "k": KIB, "kb": KIB, "m": MIB, "mb": MIB, "g": GIB, "gb": GIB}
 _SIZE = re.compile(r"(\d+)\s*([a-z]*)", re.IGNORECASE)
@@ -68,6 +69,10 @@ class Settings:
     """Days after its end that a job is kept; None for ever."""
     retention_abandoned_days: int | None = 90
     """Days that an unfinished job is kept after anybody touched it; None for ever."""
+    url_allow: Allowed = field(default_factory=Allowed)
+    """Hosts that may be fetched from and posted to, beside public ones."""
+    url_timeout: float = 1800
+    """Seconds that fetching a file may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +152,15 @@ def _origins(where: str, text: str) -> tuple[str, ...]:
     return tuple(given)
 
 
+def _allowed(where: str, text: str) -> Allowed:
+    try:
+        return Allowed.of(text)
+    except ValueError:
+        raise _wrong(
+            where, text, "hosts, addresses and networks are expected, such as files.internal, 10.1.0.0/16:8080"
+        ) from None
+
+
 def _level(where: str, text: str) -> str:
     if text.lower() not in _LEVELS:
         raise _wrong(where, text, f"one of {', '.join(_LEVELS)} is expected")
@@ -199,6 +213,13 @@ SETTINGS = (
     Setting(
         "hsts", "", "seconds for which browsers are told to come by TLS only; set it where a proxy has TLS", _count
     ),
+    Setting(
+        "url_allow",
+        "",
+        "hosts, addresses and networks that may be fetched from and posted to, beside public ones",
+        _allowed,
+    ),
+    Setting("url_timeout", "1800", "seconds that fetching a file may take, all attempts together", _seconds),
     Setting("pool_size", "20", "connections that the HTTP service may have to the database", _count),
     Setting("log_level", "info", "what `serve` and `worker` log: debug, info, warning or error", _level),
     Setting(

@@ -1,0 +1,1 @@
+"""Where files come from that nobody uploads, and where news of jobs goes: other people's networks, behind one guard."""
