@@ -10,6 +10,7 @@ import pytest
 from rowcall.api.app import create_app
 from rowcall.api.service import Service
 from rowcall.config import Settings
+from rowcall.sources.addresses import Allowed
 from rowcall.store.db import Database
 from rowcall.worker.worker import Worker
 
@@ -30,7 +31,12 @@ class Site:
 @pytest.fixture
 def site(database: Database, tmp_path: Path) -> Generator[Site]:
     settings = Settings(
-        database_url=database.url, data_dir=tmp_path, max_upload=100_000, batch_rows_min=10, batch_rows_max=10
+        database_url=database.url,
+        data_dir=tmp_path,
+        max_upload=100_000,
+        batch_rows_min=10,
+        batch_rows_max=10,
+        url_allow=Allowed.of("127.0.0.1:*"),
     )
     registry = prepared(database)
     app = create_app(Service(settings, registry, database.pool("serve", 4)))

@@ -99,7 +99,7 @@ def test_file_is_not_needed_once_its_rows_are_in(new_trial: NewTrial, expected: 
         importing = trial.start()
         gate.wait()
         importing.kill()
-    Path(trial.job.file_location).unlink()
+    Path(trial.job.file_location or "").unlink()
     assert trial.run_to_the_end() == "COMPLETED_WITH_ERRORS"
     assert violations_at_the_end(trial) == {}
     assert differences(account_of(trial), expected()) == []

@@ -253,7 +253,7 @@ def test_one_process_at_a_time_removes(workspace: Workspace) -> None:
 def test_a_file_that_can_not_be_deleted_is_told_and_tried_again(workspace: Workspace) -> None:
     job = imported(workspace)
     aged(workspace, job, 8)
-    location = Path(job.file_location)
+    location = Path(job.file_location or "")
     content = location.read_bytes()
     location.unlink()
     location.mkdir()  # no unlink takes that away, not even root's

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from contextlib import AbstractAsyncContextManager
 from typing import Annotated
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from rowcall.api.idempotency import TheKey
 from rowcall.api.models import REFUSALS, ImportConfig, JobAnswer, JobPage
 from rowcall.api.service import Caller, ListCaller, Service, TheCaller, TheService
 from rowcall.api.uploads import Upload, received
+from rowcall.api.urls import named, names_url
 from rowcall.engine.documents import job_document
 from rowcall.engine.start import check_config
 from rowcall.errors import Final
@@ -37,9 +39,10 @@ async def create_import(
 ) -> JobAnswer:
     """Bring a file: as `file` of a form, with `importer` and `config` (JSON) beside it, or as the body itself.
 
-    It is durable when this answers. The same `Idempotency-Key` with the same content gives the same job.
+    It is durable when this answers. Or have one fetched: `{"url": …, "importer": …, "config": {…}}` as JSON.
+    The same `Idempotency-Key` with the same content gives the same job.
     """
-    async with received(request, at.settings.data_dir / "files", most=at.settings.max_upload) as upload:
+    async with _upload(request, at) as upload:
         name = upload.fields.get("importer") or importer
         if not name:
             raise Final(Code.BAD_REQUEST, "It isn't said which importer the file is for.", hint="Give `importer`.")
@@ -51,13 +54,20 @@ async def create_import(
     return JobAnswer.model_validate(job_document(job, jobs.JobCounts()))
 
 
+def _upload(request: Request, at: Service) -> AbstractAsyncContextManager[Upload]:
+    if names_url(request):
+        return named(request, at.settings)
+    return received(request, at.settings.data_dir / "files", most=at.settings.max_upload)
+
+
 def _begun(at: Service, caller: Caller, upload: Upload, name: str, key: str | None) -> tuple[Job, bool]:
     importer = at.registry.importer(name)
     known_as = at.registry.name_of(importer)
     asked = ImportConfig.from_text(upload.fields.get("config", "{}"))
     config = asked.job_config()
     check_config(importer, config)
-    content = [known_as, upload.file.sha256, upload.name, msgspec.to_builtins(config), asked.hold]
+    what = upload.file.sha256 if upload.file else upload.url_with_secrets
+    content = [known_as, what, upload.name, msgspec.to_builtins(config), asked.hold]
     origin = Origin(
         organisation=caller.organisation,
         account=caller.account,
@@ -67,6 +77,8 @@ def _begun(at: Service, caller: Caller, upload: Upload, name: str, key: str | No
         hold=asked.hold,
         fingerprint=hashlib.sha256(msgspec.json.encode(content)).hexdigest(),
         traceparent=traceparent(),
+        url=upload.url,
+        url_with_secrets=upload.url_with_secrets,
     )
     with at.connection(caller) as connection:
         job, is_new = requests.create_or_find(connection, known_as, upload.file, upload.name, config, origin)

@@ -19,6 +19,11 @@ class Wire(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
 
 
+def what_is_wrong(error: ValidationError) -> str:
+    """The complaints about a document, each with its place."""
+    return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+
+
 class ImportConfig(Wire):
     """How a file is read and what is done with its rows. What isn't said is found out, or as the importer says."""
 
@@ -43,8 +48,7 @@ class ImportConfig(Wire):
         try:
             return cls.model_validate_json(text or "{}")
         except ValidationError as error:
-            wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
-            raise Final(Code.BAD_REQUEST, f"`config` doesn't fit: {wrong}.") from error
+            raise Final(Code.BAD_REQUEST, f"`config` doesn't fit: {what_is_wrong(error)}.") from error
 
     def job_config(self) -> JobConfig:
         """The same for the engine."""
@@ -62,8 +66,9 @@ class FileAnswer(Wire):
     """A job's file."""
 
     name: str
-    sha256: str
-    size: int
+    sha256: str | None
+    """None, as the size, while the file is yet to be fetched."""
+    size: int | None
 
 
 class Counts(Wire):
@@ -98,6 +103,8 @@ class JobAnswer(Wire):
     importer: str
     dry_run: bool
     file: FileAnswer
+    url: str | None
+    """Where the file is fetched from, without login and query."""
     counts: Counts
     account: str
     created_at: datetime

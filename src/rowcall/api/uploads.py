@@ -19,11 +19,13 @@ _LONGEST_FIELD = 1 << 20
 
 @dataclass(slots=True)
 class Upload:
-    """What came: the file, its name, and the form's other fields."""
+    """What came: the file, its name, and the form's other fields; or a URL to fetch it from."""
 
-    file: StoredFile
+    file: StoredFile | None
     name: str
     fields: dict[str, str] = field(default_factory=dict[str, str])
+    url: str | None = None
+    url_with_secrets: str | None = field(default=None, repr=False)
 
 
 @asynccontextmanager

@@ -25,6 +25,7 @@ from rowcall.config import Settings, settings_from
 from rowcall.engine import moves
 from rowcall.engine.documents import counts_document, file_document, row_document, rows_of
 from rowcall.engine.failures import failure_document, failure_of
+from rowcall.engine.fetch import fetched
 from rowcall.engine.finish import start_processing
 from rowcall.engine.receipt import mode_of
 from rowcall.engine.run import Run, held, run_job
@@ -34,6 +35,7 @@ from rowcall.formats import ReadOptions
 from rowcall.importer import Importer
 from rowcall.importer.registry import Registry, load_registry
 from rowcall.model import Code, Mode, State, Status
+from rowcall.sources.place import parsed
 from rowcall.store import jobs
 from rowcall.store.db import Database, open_database
 from rowcall.store.grid import RowResult, Wanted, results_of
@@ -48,7 +50,7 @@ _Workers = Annotated[int | None, typer.Option(min=1, help="How many threads comm
 
 @takes_read_options()
 def import_file(
-    file: Annotated[str, typer.Argument(help="The file; - for standard input.")],
+    file: Annotated[str, typer.Argument(help="The file, or its URL; - for standard input.")],
     into: Annotated[str, typer.Option(metavar="NAME", help="The importer; `rowcall importers` lists them.")],
     mode: Annotated[
         str | None, typer.Option(help="Rows that are there already: insert or upsert; else as the importer says.")
@@ -82,7 +84,7 @@ def import_file(
             registry = load_registry()
             importer = registry.importer(into)
             settings = _settings(workers, batch_rows)
-            stream = stack.enter_context(_opened(file))
+            stream = stack.enter_context(_opened(file, settings))
             database = stack.enter_context(open_database(settings))
             _migrate(database, registry, importer)
             known_as = registry.name_of(importer)
@@ -150,9 +152,11 @@ def _settings(workers: int | None, batch_rows: int | None) -> Settings:
     )
 
 
-def _opened(file: str) -> AbstractContextManager[BinaryIO]:
+def _opened(file: str, settings: Settings) -> AbstractContextManager[BinaryIO]:
     if file == "-":
         return nullcontext(sys.stdin.buffer)
+    if _is_url(file):
+        return fetched(parsed(file), settings)
     try:
         return Path(file).open("rb")
     except OSError as error:
@@ -162,7 +166,13 @@ def _opened(file: str) -> AbstractContextManager[BinaryIO]:
 
 
 def _name(file: str) -> str:
+    if _is_url(file):
+        return parsed(file).name
     return "standard input" if file == "-" else Path(file).name
+
+
+def _is_url(file: str) -> bool:
+    return file.lower().startswith(("http://", "https://"))
 
 
 def _migrate(database: Database, registry: Registry, importer: type[Importer]) -> None:

@@ -79,7 +79,8 @@ def _facts(made: Receipt) -> Table:
     dry = ", dry run: nothing was changed" if job.config.dry_run else ""
     facts = Table.grid(padding=(0, 2))
     facts.add_row("[dim]id[/]", str(job.id))
-    facts.add_row("[dim]file[/]", f"{literal(job.file_name)}, {job.file_size:,} bytes")
+    size = "not there yet" if job.file_size is None else f"{job.file_size:,} bytes"
+    facts.add_row("[dim]file[/]", f"{literal(job.file_name)}, {size}")
     facts.add_row("[dim]SHA-256[/]", job.file_sha256)
     facts.add_row("[dim]importer[/]", f"{literal(job.importer)} into table {literal(made.target or 'unknown')}")
     facts.add_row("[dim]mode[/]", f"{made.mode or 'unknown'}{dry}")

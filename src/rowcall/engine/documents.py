@@ -25,6 +25,7 @@ def job_document(job: Job, counts: JobCounts) -> dict[str, Any]:
         "importer": job.importer,
         "dryRun": job.config.dry_run,
         "file": file_document(job),
+        "url": job.url,
         "counts": counts_document(job, counts),
         "account": job.account,
         "createdAt": job.created_at,
@@ -37,7 +38,7 @@ def job_document(job: Job, counts: JobCounts) -> dict[str, Any]:
 
 
 def file_document(job: Job) -> dict[str, Any]:
-    """A job's file for a program."""
+    """A job's file for a program. While it is yet to be fetched, nothing but its name is known."""
     return {"name": job.file_name, "sha256": job.file_sha256, "size": job.file_size}
 
 

@@ -16,7 +16,7 @@ from psycopg.errors import UniqueViolation
 from rowcall.engine.ahead import ahead
 from rowcall.engine.pace import Pace
 from rowcall.engine.scratch import Scratch
-from rowcall.errors import Retryable
+from rowcall.errors import Final, Retryable
 from rowcall.formats import Batch, Reading, open_rows
 from rowcall.model import Code
 from rowcall.store import files
@@ -34,6 +34,8 @@ Told = Callable[[int, int, int], None]
 
 def open_file(job: Job) -> Reading:
     """The job's file, which must be what was stored."""
+    if job.file_location is None or job.file_sha256 is None or job.file_size is None:
+        raise Final(Code.FILE_CORRUPT, f"Job {job.number} has no file yet.")
     location = Path(job.file_location)
     files.check(location, job.file_sha256, job.file_size)
     return open_rows(location, options=job.config.read, name=job.file_name)

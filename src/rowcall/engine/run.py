@@ -17,6 +17,7 @@ from rowcall.engine import observe
 from rowcall.engine.commit import Hopes, Route, commit_next, shortest_route
 from rowcall.engine.duplicates import decide_duplicates
 from rowcall.engine.failures import failure_of
+from rowcall.engine.fetch import fetch_file
 from rowcall.engine.finish import balance_of, finish_job, start_processing
 from rowcall.engine.ingest import Ingesting, ingest, open_file
 from rowcall.engine.items import process_items
@@ -65,7 +66,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a job is: `phase` is reading, checking or writing; `done` of `total` rows, or bytes while reading."""
+    """How far a job is: `phase` is fetching, reading, checking or writing; `done` of `total` rows or bytes."""
 
     phase: str
     rows: int
@@ -110,7 +111,9 @@ def _check(run: Run, job: Job) -> None:
 
 
 def _bring_in(run: Run, control: Connection[Any], job: Job) -> Job:
-    """UPLOADED: map the columns, then bring all rows into the database."""
+    """UPLOADED: fetch the file if need be, map the columns, then bring all rows into the database."""
+    if job.file_sha256 is None:
+        return _fetch(run, control, job)
     target = checked_target(control, run.importer)
     needed = frozenset(name for name, limits in limits_of(run.importer, target).items() if limits.required)
 
@@ -139,6 +142,13 @@ def _bring_in(run: Run, control: Connection[Any], job: Job) -> Job:
     job = jobs.get_job(control, str(job.id))
     decide_readings(control, job, run.importer, kind=kind, doubtful=how.seen)
     return jobs.move(control, job, State.COLUMN_MAPPING)
+
+
+def _fetch(run: Run, control: Connection[Any], job: Job) -> Job:
+    def tell(done: int, total: int) -> None:
+        run.tell(Progress(phase="fetching", rows=0, done=done, total=total))
+
+    return fetch_file(control, job, run.settings, check=partial(_check, run, job), tell=tell)
 
 
 def _pace(run: Run) -> Pace:

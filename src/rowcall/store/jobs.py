@@ -64,10 +64,11 @@ class Job:
     number: str
     importer: str
     config: JobConfig
-    file_sha256: str
+    file_sha256: str | None
+    """None, as size and location, while the file is yet to be fetched."""
     file_name: str
-    file_size: int
-    file_location: str
+    file_size: int | None
+    file_location: str | None
     organisation_id: UUID
     account: str
     state: State
@@ -84,6 +85,8 @@ class Job:
     paused_from: State | None
     slice_ms: int | None
     request_id: str | None
+    url: str | None
+    """Where the file comes from, without login and query."""
     traceparent: str | None = None
 
     @property
@@ -101,26 +104,30 @@ def new_id() -> UUID:
 def create_job(
     connection: Connection[Any],
     importer: str,
-    file: StoredFile,
+    file: StoredFile | None,
     *,
     file_name: str,
     config: JobConfig,
     account: str | None = None,
     organisation: UUID = LOCAL,
 ) -> Job:
-    """A new job in state UPLOADED. Its file is durable already."""
+    """A new job in state UPLOADED. Its file is durable already, or is yet to be fetched."""
     job_id = new_id()
     with connection.transaction():
-        connection.execute(
-            query("add_file"), {"sha256": file.sha256, "size": file.size, "location": str(file.location)}
-        )
-        put_back(file)
+        if file:
+            add_file(connection, file)
         number = connection.cursor(row_factory=scalar_row).execute(query("next_job_sequence")).fetchone()
         given = {"id": job_id, "number": number, "importer": importer, "config": _json(config)}
         whose = {"organisation": organisation, "account": account or system_account()}
-        about = {"sha256": file.sha256, "file_name": file_name, **whose}
+        about = {"sha256": file and file.sha256, "file_name": file_name, **whose}
         connection.execute(query("add_job"), given | about)
     return get_job(connection, str(job_id))
+
+
+def add_file(connection: Connection[Any], file: StoredFile) -> None:
+    """Remember a file that is durable."""
+    connection.execute(query("add_file"), {"sha256": file.sha256, "size": file.size, "location": str(file.location)})
+    put_back(file)
 
 
 def get_job(connection: Connection[Any], job: str, *, organisation: UUID | None = None) -> Job:

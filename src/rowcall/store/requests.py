@@ -1,6 +1,6 @@
 """Jobs as requests make and list them: once for each idempotency key, page by page."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -32,6 +32,9 @@ class Origin:
     hold: bool = False
     """It begins only when somebody says so."""
     traceparent: str | None = None
+    url: str | None = None
+    """Where to fetch the file from, as it may be shown."""
+    url_with_secrets: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,12 @@ class JobsPage:
 
 
 def create_or_find(
-    connection: Connection[Any], importer: str, file: StoredFile, file_name: str, config: JobConfig, origin: Origin
+    connection: Connection[Any],
+    importer: str,
+    file: StoredFile | None,
+    file_name: str,
+    config: JobConfig,
+    origin: Origin,
 ) -> tuple[Job, bool]:
     """A new job, or the one that the same request made before; and whether it is new. Called in a transaction."""
     try:
@@ -69,7 +77,7 @@ def create_or_find(
         return jobs.get_job(connection, str(job_id)), False
 
 
-_KEPT = ("request_id", "client_address", "idempotency_key", "fingerprint", "traceparent")
+_KEPT = ("request_id", "client_address", "idempotency_key", "fingerprint", "traceparent", "url", "url_with_secrets")
 
 
 def page_of_jobs(

@@ -89,7 +89,7 @@ def remove_job(connection: Connection[Any], job_id: UUID) -> int | None:
     """
     with connection.transaction():
         found = connection.execute(query("remove_job"), {"id": job_id}).fetchone()
-        return _remove_file(connection, found[0]) if found else None
+        return _remove_file(connection, found[0]) if found and found[0] else None
 
 
 def _remove_file(connection: Connection[Any], sha256: str) -> int | None:

@@ -33,7 +33,7 @@ CREATE TABLE rowcall.job (
     number                 text NOT NULL UNIQUE,
     importer               text NOT NULL,
     config                 jsonb NOT NULL,
-    file_sha256            text NOT NULL REFERENCES rowcall.file,
+    file_sha256            text REFERENCES rowcall.file,
     file_name              text NOT NULL,
     account                text NOT NULL,
     state                  text NOT NULL CHECK (state IN (
@@ -60,7 +60,12 @@ CREATE TABLE rowcall.job (
     wish                   text CHECK (wish IN ('hold', 'pause', 'cancel')),
     paused_from            text,
     -- how long to work on it before it pauses by itself
-    slice_ms               integer
+    slice_ms               integer,
+    url                    text,
+    -- what is fetched, with its login and query; forgotten when the file is there or the job has ended
+    url_with_secrets       text,
+    CONSTRAINT job_has_file CHECK (
+        file_sha256 IS NOT NULL OR state IN ('UPLOADED', 'PAUSED', 'CANCELLED', 'FAILED'))
 );
 CREATE UNIQUE INDEX job_idempotency_key ON rowcall.job (organisation_id, idempotency_key);
 CREATE INDEX job_organisation ON rowcall.job (organisation_id, created_at DESC, id DESC);

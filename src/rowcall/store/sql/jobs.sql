@@ -20,8 +20,8 @@ INSERT INTO rowcall.job_event (job_id, organisation_id, after) VALUES (%(id)s, %
 SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
        j.organisation_id, j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
        j.created_at, j.processing_started_at, j.completed_at, j.last_error,
-       j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent
-FROM rowcall.job j JOIN rowcall.file f ON f.sha256 = j.file_sha256
+       j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url
+FROM rowcall.job j LEFT JOIN rowcall.file f ON f.sha256 = j.file_sha256
 WHERE (j.id = %(id)s OR j.number = %(number)s) AND j.removing_at IS NULL AND (%(organisation)s::uuid IS NULL OR j.organisation_id = %(organisation)s)
 
 -- find_interrupted --
@@ -48,7 +48,8 @@ WITH moved AS (
         last_error = %(error)s,
         paused_from = CASE WHEN %(after)s = 'PAUSED' THEN state END,
         wish = CASE WHEN %(after)s = 'PAUSED' OR %(ended)s THEN NULL ELSE wish END,
-        slice_ms = CASE WHEN %(after)s = 'PAUSED' OR %(ended)s THEN NULL ELSE slice_ms END
+        slice_ms = CASE WHEN %(after)s = 'PAUSED' OR %(ended)s THEN NULL ELSE slice_ms END,
+        url_with_secrets = CASE WHEN NOT %(ended)s THEN url_with_secrets END
     WHERE id = %(id)s AND state = %(before)s AND removing_at IS NULL
     RETURNING id, organisation_id)
 INSERT INTO rowcall.job_event (job_id, organisation_id, before, after)
@@ -95,7 +96,7 @@ FROM rowcall.batch WHERE job_id = %(id)s
 -- Keep which request made a job. A key that was used before breaks the unique index.
 UPDATE rowcall.job SET request_id = %(request_id)s, client_address = %(client_address)s,
     idempotency_key = %(idempotency_key)s, fingerprint = %(fingerprint)s, traceparent = %(traceparent)s,
-    background = true, wish = %(wish)s
+    background = true, wish = %(wish)s, url = %(url)s, url_with_secrets = %(url_with_secrets)s
 WHERE id = %(id)s
 
 -- job_by_key --
@@ -107,8 +108,8 @@ SELECT id, fingerprint FROM rowcall.job WHERE organisation_id = %(organisation)s
 SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
        j.organisation_id, j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
        j.created_at, j.processing_started_at, j.completed_at, j.last_error,
-       j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent
-FROM rowcall.job j JOIN rowcall.file f ON f.sha256 = j.file_sha256
+       j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url
+FROM rowcall.job j LEFT JOIN rowcall.file f ON f.sha256 = j.file_sha256
 WHERE j.id = ANY (%(ids)s) AND j.removing_at IS NULL
 
 -- page_of_jobs --
@@ -116,8 +117,8 @@ WHERE j.id = ANY (%(ids)s) AND j.removing_at IS NULL
 SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
        j.organisation_id, j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
        j.created_at, j.processing_started_at, j.completed_at, j.last_error,
-       j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent
-FROM rowcall.job j JOIN rowcall.file f ON f.sha256 = j.file_sha256
+       j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url
+FROM rowcall.job j LEFT JOIN rowcall.file f ON f.sha256 = j.file_sha256
 WHERE j.removing_at IS NULL AND (%(organisation)s::uuid IS NULL OR j.organisation_id = %(organisation)s)
   AND (%(state)s::text IS NULL OR j.state = %(state)s) AND (%(importer)s::text IS NULL OR j.importer = %(importer)s)
   AND (%(last)s::uuid IS NULL OR (j.created_at, j.id) < (%(at)s::timestamptz, %(last)s::uuid))

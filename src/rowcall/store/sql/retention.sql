@@ -12,9 +12,9 @@ WITH own AS (SELECT unnest(%(importers)s::text[]) AS importer, unnest(%(days)s::
                    THEN greatest(%(abandoned_days)s, o.days) END) AS most
     FROM rowcall.job j LEFT JOIN own o ON o.importer = j.importer
     WHERE j.id > %(after)s AND (%(only)s::uuid IS NULL OR j.id = %(only)s))
-SELECT due.id, due.number, due.importer, due.state, coalesce(due.row_count, 0) AS rows, f.size AS bytes,
+SELECT due.id, due.number, due.importer, due.state, coalesce(due.row_count, 0) AS rows, coalesce(f.size, 0) AS bytes,
        CASE WHEN due.removing_at IS NOT NULL THEN 'begun' WHEN due.ended THEN 'ended' ELSE 'abandoned' END AS reason
-FROM due JOIN rowcall.file f ON f.sha256 = due.file_sha256
+FROM due LEFT JOIN rowcall.file f ON f.sha256 = due.file_sha256
 WHERE due.removing_at IS NOT NULL OR due.idle > due.most
 ORDER BY due.id LIMIT %(most)s
 
