@@ -157,6 +157,8 @@ def organisation(connection: Connection[Any], name: str) -> UUID:
 
 
 def test_sql_without_any_filter_finds_what_is_the_callers_own(town: Town) -> None:
+    for who in ("ada", "zoe"):
+        assert town.ask(who, "POST", "/v1/webhooks", json={"url": "http://93.184.216.34/"}).is_success
     for who in ("ann", "ben", "zoe"):
         job = town.send(who).json()["id"]
         town.worker.advance(job)
@@ -182,6 +184,8 @@ def test_sql_without_any_filter_finds_what_is_the_callers_own(town: Town) -> Non
         assert seen(acme)["job"] + seen(zeta)["job"] == everything["job"]
         assert 0 < seen(acme, "ann")["job"] < seen(acme)["job"]
         assert seen(acme, "ann")["row"] <= seen(acme)["row"] < everything["row"]
+        assert (seen(acme, "ann")["webhook"], seen(acme)["webhook"], everything["webhook"]) == (0, 1, 2)
+        assert 0 < seen(acme)["webhook_delivery"] < everything["webhook_delivery"]
 
 
 def test_no_setting_opens_another_organisations_job(town: Town) -> None:

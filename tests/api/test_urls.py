@@ -79,7 +79,7 @@ def test_b3_the_same_key_gives_the_same_job(site: Site, web: Web) -> None:
         ("http://user:secret@10.0.0.1/", "URL_REFUSED"),
         ("file:///etc/passwd", "URL_REFUSED"),
         ("simplecache::https://example.org/x", "URL_REFUSED"),
-        ("https://example.org:5432/", "URL_REFUSED"),
+        ("http://metadata.google.internal/", "URL_REFUSED"),
         ("", "URL_REFUSED"),
     ],
 )

@@ -38,7 +38,7 @@ class Guard:
         if not self.allowed.permits_port(place.port):
             raise _refused(place, f"is on port {place.port}, where other services are")
         if place.host in METADATA_NAMES and not self.allowed.names(place.host):
-            raise _refused(place, "tells machines their secrets")
+            raise _refused(place, "is a cloud's metadata service")
         if address := _literal(place.host):
             self._check(place, [address])
 

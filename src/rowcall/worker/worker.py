@@ -40,6 +40,7 @@ from rowcall.telemetry.logs import logger
 from rowcall.worker.chores import add_chores
 from rowcall.worker.exports import EXPORTS_AT_ONCE, Exporter, add_export_tasks
 from rowcall.worker.queue import ADVANCE, SCHEMA, nudge
+from rowcall.worker.webhooks import Sender
 
 _RECOVERY = 1.0
 """Seconds between looks for jobs that nobody attends to."""
@@ -67,6 +68,10 @@ class Worker:
     async def run(self) -> None:
         """Work until told to stop by a signal; a second one ends it at once."""
         app = self._app()
+        with Sender(self.database, self.settings).running():
+            await self._work_always(app)
+
+    async def _work_always(self, app: App) -> None:
         async with app.open_async():
             recovering = asyncio.create_task(self._recover_always())
             while not self.stopping:
