@@ -18,11 +18,13 @@ from pathlib import Path
 import psycopg
 from psycopg.sql import SQL, Identifier
 
+from rowcall.formats.reading import GIB
 from rowcall.store.db import Database
 from rowcall.store.embedded import server_account
 from rowcall.store.migrate import migrate
 
 _numbers = count(1)
+_ROOM = 4 * GIB
 # Nothing here outlives the tests, so nothing is synced to disk.
 _SETTINGS = """
 listen_addresses = ''
@@ -30,7 +32,7 @@ unix_socket_directories = '{folder}'
 fsync = off
 full_page_writes = off
 synchronous_commit = off
-max_wal_size = 4GB
+max_wal_size = 256MB
 shared_buffers = 128MB
 autovacuum_naptime = 10s
 """
@@ -51,12 +53,20 @@ def _version(programs: Path) -> int:
     return int(name) if re.fullmatch(r"\d+", name) and (programs / "initdb").exists() else 0
 
 
+@cache
+def _home() -> str:
+    """Where servers keep their files: in memory if there is room, else where everything short-lived is."""
+    memory = Path("/dev/shm")
+    roomy = memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > _ROOM
+    return str(memory) if roomy else "/tmp"
+
+
 class Server:
     """A PostgreSQL server in a folder of its own, which can be started, stopped and killed."""
 
     def __init__(self, programs: Path) -> None:
         self._programs = programs
-        self.folder = Path(tempfile.mkdtemp(prefix="rowcall-test-", dir="/tmp"))  # short, as sockets need it
+        self.folder = Path(tempfile.mkdtemp(prefix="rowcall-test-", dir=_home()))  # short, as sockets need it
         self.data = self.folder / "data"
         hand_over(self.folder)
         copy_owned(_initialised(programs) / "data", self.data)
@@ -122,7 +132,7 @@ class Server:
 @cache
 def _initialised(programs: Path) -> Path:
     """A folder with a new server's data, which others are copied from."""
-    folder = Path(tempfile.mkdtemp(prefix="rowcall-test-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="rowcall-test-", dir=_home()))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     hand_over(folder)
     options = ("--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
