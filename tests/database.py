@@ -112,11 +112,13 @@ class Server:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @contextmanager
-    def new_database(self) -> Generator[Database]:
-        """A fresh database with Rowcall's tables."""
+    def new_database(self, template: str = "migrated") -> Generator[Database]:
+        """A fresh database with Rowcall's tables, or a copy of another one."""
         name = f"test_{next(_numbers)}"
         with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute(SQL("CREATE DATABASE {} TEMPLATE migrated STRATEGY file_copy").format(Identifier(name)))
+            connection.execute(
+                SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy").format(Identifier(name), Identifier(template))
+            )
             try:
                 yield Database(self.url_of(name))
             finally:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+import psycopg
 import pytest
 
 from rowcall.api.app import create_app
@@ -26,6 +27,22 @@ class Site:
     worker: Worker
     database: Database
     files: Path
+
+
+@pytest.fixture(scope="session")
+def template(shared_server: Server) -> str:
+    """The name of a database with all tables that a service needs."""
+    with psycopg.connect(shared_server.url, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE served TEMPLATE migrated")
+    prepared(Database(shared_server.url_of("served")))
+    return "served"
+
+
+@pytest.fixture
+def database(shared_server: Server, template: str) -> Generator[Database]:
+    """A fresh database with these tables, on each supported version."""
+    with shared_server.new_database(template) as database:
+        yield database
 
 
 @pytest.fixture
