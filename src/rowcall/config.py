@@ -19,6 +19,10 @@ _SIZE = re.compile(r"(\d+)\s*([a-z]*)", re.IGNORECASE)
 _COUNT = re.compile(r"[1-9]\d{0,8}")
 _ORIGIN = re.compile(r"https?://[a-z0-9.\-\[\]:]+[^/]", re.IGNORECASE)
 _SECONDS = re.compile(r"\d{1,6}(\.\d+)?")
+BUCKET = re.compile(
+    r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(?P<prefix>[\w-][\w.-]*(?:/[\w-][\w.-]*)*))?/?"
+)
+_ENDPOINT = re.compile(r"https?://[^/\s@]+/?")
 _LEVELS = ("debug", "info", "warning", "error")
 _PREFIX = "ROWCALL_"
 # Kubernetes tells every pod where a service called rowcall is, in variables that look like ours
@@ -73,6 +77,12 @@ class Settings:
     """Hosts that may be fetched from and posted to, beside public ones."""
     url_timeout: float = 1800
     """Seconds that fetching a file may take."""
+    file_store: str = ""
+    """A folder or `s3://bucket/prefix`, the same for all processes; empty for `files` in the data directory."""
+    s3_endpoint: str | None = None
+    """Where S3 is, if not at Amazon."""
+    upload_expires: float = 86_400
+    """Seconds after which a resumable upload that nobody goes on with is removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +177,20 @@ def _level(where: str, text: str) -> str:
     return text.lower()
 
 
+def _file_store(where: str, text: str) -> str:
+    if BUCKET.fullmatch(text):
+        return text
+    if "://" in text or not Path(text).expanduser().is_absolute():
+        raise _wrong(where, text, "a folder from the root on, or s3://bucket/prefix, is expected")
+    return str(Path(text).expanduser())
+
+
+def _s3_endpoint(where: str, text: str) -> str:
+    if not _ENDPOINT.fullmatch(text):
+        raise _wrong(where, text, "an address such as https://s3.example.org:9000 is expected")
+    return text
+
+
 def _wrong(where: str, text: str, expected: str) -> Final:
     return Final(Code.BAD_SETTING, f"{where} is {text!r}; {expected}.", hint="Correct it or unset it.")
 
@@ -180,12 +204,20 @@ SETTINGS = (
         _text,
     ),
     Setting("data_dir", _HOME, "the embedded server, and the files of jobs", _path),
+    Setting(
+        "file_store",
+        "`files` in the data directory",
+        "the files of jobs, for all servers and workers: a folder that they share, or `s3://bucket/prefix`",
+        _file_store,
+    ),
+    Setting("s3_endpoint", "", "an S3 server that isn't Amazon's; credentials by AWS's own variables", _s3_endpoint),
     Setting("config", "`rowcall.toml` here or above", "the file with importers and settings", _text, in_file=False),
     Setting("workers", "2", "connections that bring rows in and commit them", _count),
     Setting("batch_rows_min", "1000", "rows of the first batch; it grows from there while batches are quick", _count),
     Setting("batch_rows_max", "20000", "rows of the largest batch", _count),
     Setting("database_patience", "60", "seconds to keep trying when the database is away", _seconds, "patience"),
     Setting("max_upload", "10GB", "the largest file that is taken over HTTP", _number),
+    Setting("upload_expires", "86400", "seconds that a resumable upload is kept after the last byte came", _seconds),
     Setting("jobs_at_once", "2", "jobs that one worker process works on at the same time", _count),
     Setting(
         "jobs_per_organisation",

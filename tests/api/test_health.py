@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -10,6 +9,7 @@ import pytest
 
 from rowcall.api import health
 from rowcall.api.probes import DatabaseProbe, Probe
+from rowcall.config import Settings
 
 from .conftest import Site
 
@@ -66,7 +66,7 @@ def test_what_does_not_answer_in_time_is_told(site: Site, monkeypatch: pytest.Mo
     assert time.monotonic() - began < 1.2
 
 
-def _slowly(folder: Path) -> None:
+def _slowly(settings: Settings) -> None:
     time.sleep(1.5)
 
 

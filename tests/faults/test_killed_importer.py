@@ -1,7 +1,6 @@
 """An importer is killed at every named moment; another one finishes its job (FAULTS.md, K4 to K12 and K28)."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import LiteralString
 
 import pytest
@@ -99,7 +98,7 @@ def test_file_is_not_needed_once_its_rows_are_in(new_trial: NewTrial, expected: 
         importing = trial.start()
         gate.wait()
         importing.kill()
-    Path(trial.job.file_location or "").unlink()
+    (trial.data / "files" / (trial.job.file_location or "")).unlink()
     assert trial.run_to_the_end() == "COMPLETED_WITH_ERRORS"
     assert violations_at_the_end(trial) == {}
     assert differences(account_of(trial), expected()) == []

@@ -28,7 +28,7 @@ def _flipped(file: Path) -> None:
 @pytest.mark.parametrize("damage", [_missing, _truncated, _flipped])
 def test_damaged_file_is_refused_whole(new_trial: NewTrial, damage: Callable[[Path], None]) -> None:
     trial = new_trial()
-    damage(Path(trial.job.file_location or ""))
+    damage(trial.data / "files" / (trial.job.file_location or ""))
     with pytest.raises(Final) as refused:
         trial.run_to_the_end()
     assert refused.value.code == Code.FILE_CORRUPT

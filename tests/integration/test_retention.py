@@ -15,7 +15,8 @@ from rowcall.engine.run import Run, run_job
 from rowcall.engine.start import start_job
 from rowcall.errors import Final
 from rowcall.importer.registry import load_registry
-from rowcall.store import files, jobs
+from rowcall.store import jobs
+from rowcall.store.files import FolderStore
 from rowcall.store.jobs import Job, JobConfig
 from rowcall.store.retention import begin_removal, due_jobs, remove_job
 from rowcall.worker.queue import migrate_queue
@@ -149,7 +150,7 @@ def test_an_upload_of_the_same_content_at_that_moment_keeps_its_file(workspace: 
     text = b"email,name\na@x.org,A\n"
     old = imported(workspace, text=text.decode())
     aged(workspace, old, 8)
-    folder = workspace.folder / "data" / "files"
+    store = FolderStore(workspace.folder / "data" / "files")
     policy = policy_of(settings_of(workspace), load_registry(workspace.folder / "rowcall.toml"))
     with (
         workspace.database.connect() as keeper,
@@ -158,10 +159,10 @@ def test_an_upload_of_the_same_content_at_that_moment_keeps_its_file(workspace: 
     ):
         (due,) = due_jobs(keeper, policy)
         assert begin_removal(keeper, policy, due)
-        with files.kept(folder, io.BytesIO(text)) as file:  # the upload is in, its job not yet made
+        with store.kept(io.BytesIO(text)) as file:  # the upload is in, its job not yet made
             with keeper.transaction():
-                assert remove_job(keeper, due.id) == len(text)
-                assert not file.location.exists()
+                assert remove_job(keeper, store, due.id) == len(text)
+                assert not store.has(file.location)
                 making = pool.submit(
                     jobs.create_job, uploader, "people", file, file_name="again.csv", config=JobConfig()
                 )
@@ -169,22 +170,23 @@ def test_an_upload_of_the_same_content_at_that_moment_keeps_its_file(workspace: 
                 assert not making.done()  # it waits for the lock
             new = making.result()
     assert new.file_sha256 == old.file_sha256
-    assert file.location.read_bytes() == text
-    assert stored(workspace) == [file.location]
+    assert (store.folder / file.location).read_bytes() == text
+    assert stored(workspace) == [store.folder / file.location]
 
 
 def test_a_job_made_first_keeps_the_file_from_removal(workspace: Workspace) -> None:
     text = b"email,name\na@x.org,A\n"
     aged(workspace, imported(workspace, text=text.decode()), 8)
+    store = FolderStore(workspace.folder / "data" / "files")
     with workspace.database.connect() as uploader, ThreadPoolExecutor(1) as pool:
-        with files.kept(workspace.folder / "data" / "files", io.BytesIO(text)) as file, uploader.transaction():
+        with store.kept(io.BytesIO(text)) as file, uploader.transaction():
             jobs.create_job(uploader, "people", file, file_name="again.csv", config=JobConfig())
             removing = pool.submit(removed, workspace)
             time.sleep(0.3)
             assert not removing.done()
         gone = removing.result()
     assert (len(gone.jobs), gone.files) == (1, 0)
-    assert file.location.read_bytes() == text
+    assert (store.folder / file.location).read_bytes() == text
 
 
 def test_k39_killed_in_the_middle_it_goes_on_from_there(workspace: Workspace) -> None:
@@ -253,7 +255,7 @@ def test_one_process_at_a_time_removes(workspace: Workspace) -> None:
 def test_a_file_that_can_not_be_deleted_is_told_and_tried_again(workspace: Workspace) -> None:
     job = imported(workspace)
     aged(workspace, job, 8)
-    location = Path(job.file_location or "")
+    location = workspace.folder / "data" / "files" / (job.file_location or "")
     content = location.read_bytes()
     location.unlink()
     location.mkdir()  # no unlink takes that away, not even root's

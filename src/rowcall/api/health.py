@@ -1,10 +1,8 @@
 """Whether the service lives, and whether it can take work."""
 
 import asyncio
-import tempfile
 import time
 from collections.abc import Awaitable
-from pathlib import Path
 from typing import Any, Literal
 
 import psycopg
@@ -15,6 +13,9 @@ from pydantic import Field
 from rowcall.api.models import Wire
 from rowcall.api.probes import Probes
 from rowcall.api.service import Service, TheService
+from rowcall.config import Settings
+from rowcall.errors import RowcallError
+from rowcall.store.files import file_store
 from rowcall.store.migrate import pending
 from rowcall.store.operations import workers_seen
 from rowcall.store.packs import pending_of_pack
@@ -63,7 +64,7 @@ async def ready(request: Request, response: Response, at: TheService) -> Health:
     probes: Probes = request.app.state.probes
     database, files = await asyncio.gather(
         _timed(probes.database.ask("ready", lambda connection: _looked(connection, at), fresh=_FRESH)),
-        _timed(probes.files.look("files", lambda: _writable(at.settings.data_dir / "files"), fresh=_FRESH)),
+        _timed(probes.files.look("files", lambda: _writable(at.settings), fresh=_FRESH)),
     )
     checks = {**_of_database(*database), "files": _of_files(*files)}
     if not all(check.ok for check in checks.values() if check.required):
@@ -77,7 +78,7 @@ async def _timed(look: Awaitable[Any]) -> tuple[Any, float]:
     began = time.perf_counter()
     try:
         found: Any = await look
-    except (psycopg.Error, OSError, TimeoutError) as error:
+    except (psycopg.Error, OSError, TimeoutError, RowcallError) as error:
         found = error
     return found, round(1000 * (time.perf_counter() - began), 1)
 
@@ -89,11 +90,8 @@ def _looked(connection: Connection[Any], at: Service) -> tuple[list[str], int]:
     return missing, workers_seen(connection)[0]
 
 
-def _writable(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder) as file:
-        file.write(b"rowcall")
-        file.flush()
+def _writable(settings: Settings) -> None:
+    file_store(settings).check()
 
 
 def _of_database(found: Any, ms: float) -> dict[str, Check]:

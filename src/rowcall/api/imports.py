@@ -2,12 +2,14 @@
 
 import asyncio
 import hashlib
-from contextlib import AbstractAsyncContextManager
-from typing import Annotated
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
 from fastapi import APIRouter, Query, Request, Response
+from psycopg import Connection
 
 from rowcall.api.audit import audit
 from rowcall.api.idempotency import TheKey
@@ -20,6 +22,7 @@ from rowcall.engine.start import check_config
 from rowcall.errors import Final
 from rowcall.model import Code, State
 from rowcall.store import jobs, requests, results
+from rowcall.store.files import file_store
 from rowcall.store.jobs import Job
 from rowcall.store.requests import Origin
 from rowcall.telemetry.tracing import traceparent
@@ -46,7 +49,7 @@ async def create_import(
         name = upload.fields.get("importer") or importer
         if not name:
             raise Final(Code.BAD_REQUEST, "It isn't said which importer the file is for.", hint="Give `importer`.")
-        job, is_new = await asyncio.to_thread(_begun, at, caller, upload, name, key)
+        job, is_new = await asyncio.to_thread(begin_import, at, caller, upload, name, key)
     response.headers["Location"] = f"/v1/imports/{job.id}"
     if not is_new:
         response.status_code = 200
@@ -57,15 +60,20 @@ async def create_import(
 def _upload(request: Request, at: Service) -> AbstractAsyncContextManager[Upload]:
     if names_url(request):
         return named(request, at.settings)
-    return received(request, at.settings.data_dir / "files", most=at.settings.max_upload)
+    return received(request, file_store(at.settings), most=at.settings.max_upload)
 
 
-def _begun(at: Service, caller: Caller, upload: Upload, name: str, key: str | None) -> tuple[Job, bool]:
-    importer = at.registry.importer(name)
-    known_as = at.registry.name_of(importer)
-    asked = ImportConfig.from_text(upload.fields.get("config", "{}"))
+def begin_import(
+    at: Service,
+    caller: Caller,
+    upload: Upload,
+    name: str,
+    key: str | None,
+    note: Callable[[Connection[Any], Job], None] | None = None,
+) -> tuple[Job, bool]:
+    """The job of a file that is stored or to be fetched, and whether it is new; `note` is part of its transaction."""
+    known_as, asked = asked_for(at, name, upload.fields.get("config", "{}"))
     config = asked.job_config()
-    check_config(importer, config)
     what = upload.file.sha256 if upload.file else upload.url_with_secrets
     content = [known_as, what, upload.name, msgspec.to_builtins(config), asked.hold]
     origin = Origin(
@@ -80,12 +88,25 @@ def _begun(at: Service, caller: Caller, upload: Upload, name: str, key: str | No
         url=upload.url,
         url_with_secrets=upload.url_with_secrets,
     )
-    with at.connection(caller) as connection:
+    store = file_store(at.settings)
+    with store.unless_refused(upload.file) if upload.file else nullcontext(), at.connection(caller) as connection:
         job, is_new = requests.create_or_find(connection, known_as, upload.file, upload.name, config, origin)
         if is_new:
             nudge(connection, job.id)
             audit(connection, caller, "import.create", job.id, {"number": job.number, "importer": known_as})
+        if note:
+            note(connection, job)
+    if upload.file:
+        store.discard_unless_of(job.file_location, upload.file)
     return job, is_new
+
+
+def asked_for(at: Service, name: str, config: str) -> tuple[str, ImportConfig]:
+    """What an importer is known as, and a configuration that it can work with."""
+    importer = at.registry.importer(name)
+    asked = ImportConfig.from_text(config)
+    check_config(importer, asked.job_config())
+    return at.registry.name_of(importer), asked
 
 
 @router.get("")

@@ -1,20 +1,30 @@
 """A file that comes with a request, stored as it comes: multipart, or the body itself."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import ParamSpec, TypeVar
 from urllib.parse import unquote
 
 from fastapi import Request
 from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.requests import ClientDisconnect
 
+from rowcall.engine.failures import failure_of
 from rowcall.errors import Final
 from rowcall.model import Code
-from rowcall.store.files import Incoming, StoredFile, too_large
+from rowcall.store.files import FileStore, Incoming, StoredFile, too_large
 
 _LONGEST_FIELD = 1 << 20
+_BLOCK = 1 << 20
+_SECONDS = 1.0
+"""How long bytes wait for others to come before they are written."""
+_writing = ThreadPoolExecutor(32, thread_name_prefix="upload")  # they may all wait for a disk, others must not
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(slots=True)
@@ -29,13 +39,13 @@ class Upload:
 
 
 @asynccontextmanager
-async def received(request: Request, folder: Path, *, most: int) -> AsyncGenerator[Upload]:
+async def received(request: Request, store: FileStore, *, most: int) -> AsyncGenerator[Upload]:
     """The upload of a request. Nothing of it stays if it is cut off or too large."""
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared) > most + _LONGEST_FIELD:
         raise too_large(most)
     kind, options = parse_options_header(request.headers.get("content-type", ""))
-    incoming = await asyncio.to_thread(Incoming, folder, most=most)
+    incoming = await aside(store.begin, most=most)
     try:
         if kind == b"multipart/form-data":
             parts = _Parts(incoming)
@@ -44,18 +54,48 @@ async def received(request: Request, folder: Path, *, most: int) -> AsyncGenerat
             if name is None:
                 raise Final(Code.BAD_REQUEST, "The form has no part with a file.", hint="Send it as the field `file`.")
         else:
-            async for piece in request.stream():
-                incoming.write(piece)
+            await write_blocks(request.stream(), incoming.write)
             name, fields = request.query_params.get("fileName") or "upload", {}
-        yield Upload(await asyncio.to_thread(incoming.keep), name, fields)
+        file = await aside(incoming.keep)
+    except ClientDisconnect as error:
+        raise Final(Code.BAD_REQUEST, "The connection was cut before all had come.") from error
+    else:
+        yield Upload(file, name, fields)
     finally:
-        incoming.close()
+        await aside(incoming.close)
+
+
+async def aside(work: Callable[P, R], *given: P.args, **options: P.kwargs) -> R:
+    """Have a thread do what may wait for a disk or a network. A disk that is full is no mistake of ours."""
+    try:
+        return await asyncio.get_running_loop().run_in_executor(_writing, lambda: work(*given, **options))
+    except OSError as error:
+        raise failure_of(error) from error
+
+
+async def write_blocks(stream: AsyncIterator[bytes], write: Callable[[bytes], object]) -> None:
+    """Have a thread write what comes, a block at a time, while the next one comes."""
+    block, begun = bytearray(), time.monotonic()
+    under_way: asyncio.Task[object] | None = None
+    try:
+        async for piece in stream:
+            block += piece
+            if len(block) >= _BLOCK or time.monotonic() - begun > _SECONDS:
+                if under_way:
+                    await under_way
+                under_way = asyncio.create_task(aside(write, bytes(block)))
+                block, begun = bytearray(), time.monotonic()
+        if under_way:
+            await under_way
+    finally:
+        if under_way:  # whoever called us may close what it writes to
+            await asyncio.gather(under_way, return_exceptions=True)
+    await aside(write, bytes(block))
 
 
 async def _feed(request: Request, parser: MultipartParser) -> None:
     try:
-        async for piece in request.stream():
-            parser.write(piece)
+        await write_blocks(request.stream(), parser.write)
         parser.finalize()
     except ValueError as error:  # what the parser raises
         raise Final(Code.BAD_REQUEST, f"The form can't be read: {error}.") from error

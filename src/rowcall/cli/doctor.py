@@ -36,7 +36,7 @@ def doctor(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check database, tables, data directory, importers and leftovers; or verify that a job's account is right.
+    """Check database, tables, file store, importers and leftovers; or verify that a job's account is right.
 
     Exit code 0: all is well; 1: something is not.
     """
@@ -67,6 +67,7 @@ def _surroundings() -> Iterator[Finding]:
         settings = settings_from()
         yield surroundings.check_settings(settings)
         yield surroundings.check_data_dir(settings)
+        yield surroundings.check_file_store(settings)
         name = "importers"
         registry = load_registry()
         name = "database"

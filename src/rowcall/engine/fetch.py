@@ -13,7 +13,8 @@ from rowcall.model import Code
 from rowcall.sources.guard import Guard
 from rowcall.sources.place import Place, parsed
 from rowcall.sources.url import Fetching, fetch
-from rowcall.store import files, jobs
+from rowcall.store import jobs
+from rowcall.store.files import file_store
 from rowcall.store.jobs import Job
 from rowcall.store.queries import query
 
@@ -35,13 +36,15 @@ def fetch_file(
     (url,) = connection.execute(query("url_to_fetch"), {"id": job.id}).fetchone() or (None,)
     if url is None:
         raise Final(Code.FILE_CORRUPT, f"Job {job.number} has no file, and no URL to fetch it from.")
+    store = file_store(settings)
     with (
         fetched(parsed(url), settings, check=check, tell=tell) as file,
-        files.kept(settings.data_dir / "files", file) as stored,
+        store.kept(file) as stored,
         connection.transaction(),
     ):
-        jobs.add_file(connection, stored)
+        location = jobs.add_file(connection, stored)
         connection.execute(query("set_file"), {"id": job.id, "sha256": stored.sha256})
+    store.discard_unless_of(location, stored)
     return jobs.get_job(connection, str(job.id))
 
 

@@ -1,11 +1,10 @@
 """From the stored file to rows in the database, batch by batch, each with its checkpoint."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from queue import Queue
 from typing import Any
 
@@ -13,15 +12,16 @@ import polars as pl
 from psycopg import Connection
 from psycopg.errors import UniqueViolation
 
+from rowcall.config import Settings
 from rowcall.engine.ahead import ahead
 from rowcall.engine.pace import Pace
 from rowcall.engine.scratch import Scratch
 from rowcall.errors import Final, Retryable
 from rowcall.formats import Batch, Reading, open_rows
 from rowcall.model import Code
-from rowcall.store import files
 from rowcall.store.copying import cells_text, jsonb_text
 from rowcall.store.db import Database
+from rowcall.store.files import StoredFile, file_store
 from rowcall.store.jobs import Job, set_ingested
 from rowcall.store.mappings import columns_of
 from rowcall.store.rows import Checkpoint, RowBatch, add_batch, checkpoint_of
@@ -32,13 +32,17 @@ Told = Callable[[int, int, int], None]
 """Takes rows so far, bytes so far, bytes in all."""
 
 
-def open_file(job: Job) -> Reading:
+@contextmanager
+def open_file(settings: Settings, job: Job) -> Generator[Reading]:
     """The job's file, which must be what was stored."""
     if job.file_location is None or job.file_sha256 is None or job.file_size is None:
         raise Final(Code.FILE_CORRUPT, f"Job {job.number} has no file yet.")
-    location = Path(job.file_location)
-    files.check(location, job.file_sha256, job.file_size)
-    return open_rows(location, options=job.config.read, name=job.file_name)
+    stored = StoredFile(job.file_sha256, job.file_size, job.file_location)
+    with (
+        file_store(settings).opened(stored, copies=settings.data_dir / "copies" / str(job.id)) as path,
+        open_rows(path, options=job.config.read, name=job.file_name) as reading,
+    ):
+        yield reading
 
 
 def ingest(database: Database, connection: Connection[Any], job: Job, reading: Reading, ingesting: "Ingesting") -> None:

@@ -4,6 +4,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ from psycopg import Connection
 
 from rowcall.config import Settings
 from rowcall.engine.failures import failure_of
+from rowcall.errors import RowcallError
 from rowcall.importer.registry import Registry
 from rowcall.store import jobs
 from rowcall.store.db import Database
+from rowcall.store.files import FileStore, file_store
 from rowcall.store.retention import (
     Due,
     Policy,
@@ -23,6 +26,7 @@ from rowcall.store.retention import (
     remove_job,
     remove_rows,
 )
+from rowcall.store.uploads import remove_expired
 
 _AT_ONCE = 10_000
 """Rows that go in one transaction."""
@@ -66,7 +70,7 @@ def remove_due(
     database: Database, settings: Settings, policy: Policy, *, stop: Callable[[], bool], at_once: int = _AT_ONCE
 ) -> Removed:
     """Remove what is due, until told to stop. Killed at any point, the next one goes on from there."""
-    removed = Removed()
+    removed, store = Removed(), file_store(settings)
     with database.reconnect("retention") as connection:
         if not lock_retention(connection):
             removed.elsewhere = True
@@ -74,35 +78,44 @@ def remove_due(
         for job in due_jobs(connection, policy):
             if stop():
                 return removed
-            _try(connection, policy, job, removed, stop, at_once)
+            _try(connection, store, policy, job, removed, stop, at_once)
         removed.leftovers = sum(1 for _ in _remove_leftovers(connection, settings.data_dir))
+        removed.leftovers += store.sweep() + remove_expired(connection, store, expires=settings.upload_expires)
     return removed
 
 
 def _try(
-    connection: Connection[Any], policy: Policy, job: Due, removed: Removed, stop: Callable[[], bool], at_once: int
+    connection: Connection[Any],
+    store: FileStore,
+    policy: Policy,
+    job: Due,
+    removed: Removed,
+    stop: Callable[[], bool],
+    at_once: int,
 ) -> None:
     if not jobs.lock(connection, job.id):
         removed.busy.append(job.number)
         return
     try:
         if begin_removal(connection, policy, job):
-            _remove(connection, job, removed, stop, at_once)
+            _remove(connection, store, job, removed, stop, at_once)
         else:
             removed.busy.append(job.number)
-    except OSError as error:  # its file can't be deleted: others can
+    except (OSError, RowcallError) as error:  # its file can't be deleted: others can
         removed.failed[job.number] = failure_of(error).message
     finally:
         if not connection.closed:
             jobs.unlock(connection, job.id)
 
 
-def _remove(connection: Connection[Any], job: Due, removed: Removed, stop: Callable[[], bool], at_once: int) -> None:
+def _remove(
+    connection: Connection[Any], store: FileStore, job: Due, removed: Removed, stop: Callable[[], bool], at_once: int
+) -> None:
     for rows in remove_rows(connection, job.id, at_once=at_once):
         removed.rows += rows
         if stop():
             return
-    size = remove_job(connection, job.id)
+    size = remove_job(connection, store, job.id)
     removed.jobs.append(job)
     if size is not None:
         removed.files += 1
@@ -110,15 +123,12 @@ def _remove(connection: Connection[Any], job: Due, removed: Removed, stop: Calla
 
 
 def _remove_leftovers(connection: Connection[Any], data_dir: Path) -> Iterator[Path]:
-    """Delete what processes left that were killed: rows kept beside jobs that nobody works on, halves of uploads."""
-    for folder in _old((data_dir / "scratch").glob("*")):
+    """Delete what processes left that were killed: rows and files kept beside jobs that nobody works on."""
+    for folder in _old(chain((data_dir / "scratch").glob("*"), (data_dir / "copies").glob("*"))):
         if jobs.lock(connection, folder.name):
             shutil.rmtree(folder, ignore_errors=True)
             jobs.unlock(connection, folder.name)
             yield folder
-    for file in _old((data_dir / "files").glob("incoming-*")):
-        file.unlink(missing_ok=True)
-        yield file
 
 
 def _old(paths: Iterable[Path]) -> Iterator[Path]:

@@ -121,7 +121,7 @@ def _bring_in(run: Run, control: Connection[Any], job: Job) -> Job:
         run.tell(Progress(phase="reading", rows=rows, done=done, total=total))
         _check(run, job)
 
-    with open_file(job) as reading:
+    with open_file(run.settings, job) as reading:
         kind = reading.detected.format.value
         reading.settle()
         if not columns_of(control, job.id):

@@ -9,7 +9,8 @@ from rowcall.config import Settings
 from rowcall.errors import Final
 from rowcall.importer import Importer
 from rowcall.model import Code, Mode
-from rowcall.store import files, jobs
+from rowcall.store import jobs
+from rowcall.store.files import file_store
 from rowcall.store.jobs import Job, JobConfig
 
 
@@ -29,12 +30,15 @@ def start_job(
     """
     known_as = known_as or importer.name
     check_config(importer, config)
-    with files.kept(settings.data_dir / "files", stream) as stored:
+    store = file_store(settings)
+    with store.kept(stream) as stored:
         job = jobs.take_interrupted(connection, known_as, stored.sha256, config)
         if job is None:
             name = PurePath(file_name).name
-            return jobs.create_job(connection, known_as, stored, file_name=name, config=config)
-    jobs.unlock(connection, job.id)
+            job = jobs.create_job(connection, known_as, stored, file_name=name, config=config)
+        else:
+            jobs.unlock(connection, job.id)
+        store.discard_unless_of(job.file_location, stored)
     return job
 
 

@@ -3,7 +3,6 @@
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from psycopg import Connection
@@ -16,6 +15,7 @@ from rowcall.errors import RowcallError
 from rowcall.formats.reading import GIB
 from rowcall.importer import Importer
 from rowcall.importer.registry import Registry
+from rowcall.store.files import file_store
 from rowcall.store.migrate import pending as pending_of_rowcall
 from rowcall.store.operations import workers_seen
 from rowcall.store.packs import pending_of_pack
@@ -51,6 +51,17 @@ def check_data_dir(settings: Settings) -> Finding:
     if free < _LITTLE_SPACE:
         return Finding(name="data directory", said=said, verdict=Verdict.NOTE, hint="Make room before a large import.")
     return Finding(name="data directory", said=said)
+
+
+def check_file_store(settings: Settings) -> Finding:
+    """Whether files can be stored where all processes find them."""
+    try:
+        return Finding(name="file store", said=file_store(settings).check())
+    except OSError as error:
+        hint = "Set ROWCALL_FILE_STORE to a folder that can be written to, or to s3://bucket/prefix."
+        return failed("file store", f"{error.filename or settings.file_store}: {error.strerror}", hint)
+    except RowcallError as error:
+        return failed("file store", error.message, error.hint)
 
 
 def check_database(connection: Connection[Any]) -> Finding:
@@ -145,10 +156,10 @@ def check_workers(connection: Connection[Any]) -> Finding:
 
 def check_files(connection: Connection[Any], settings: Settings) -> Iterator[Finding]:
     """Stored files that no job knows, and files of jobs that are not there."""
-    known = {Path(location): needed for location, needed in connection.execute(query("stored_files"))}
-    folder = settings.data_dir / "files"
-    orphans = sorted(str(path) for path in folder.rglob("*") if path.is_file() and path not in known)
-    missing = sorted(str(path) for path, needed in known.items() if needed and not path.is_file())
+    store = file_store(settings)
+    known = {store.within(location): needed for location, needed in connection.execute(query("stored_files"))}
+    orphans = sorted(location for location in store.locations() if location not in known)
+    missing = sorted(location for location, needed in known.items() if needed and not store.has(location))
     if missing:
         hint = "Jobs that have not read them can't go on: import the originals again."
         yield Finding(
@@ -166,7 +177,7 @@ def check_files(connection: Connection[Any], settings: Settings) -> Iterator[Fin
             verdict=Verdict.NOTE,
             count=len(orphans),
             examples=orphans[:_EXAMPLES],
-            hint="If no other database uses this folder and no import is just beginning, they can be deleted.",
+            hint="If no other database uses this file store and no import is just beginning, they can be deleted.",
         )
     if not missing and not orphans:
         yield Finding(name="files", said=f"{len(known):,} stored, none lost or left over")

@@ -1,38 +1,54 @@
-"""The files of jobs, kept by their content under the data directory."""
+"""The files of jobs, kept by their content in a place that all processes share: a folder (here) or a bucket."""
 
 import hashlib
 import os
+import re
+import shutil
 import tempfile
-from collections.abc import Generator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
+from rowcall.config import Settings
 from rowcall.errors import Final, Retryable
 from rowcall.formats.reading import MIB
 from rowcall.model import Code
+from rowcall.store.synced import SyncedFile, sync_folder
+
+_OURS = re.compile(r"(^|/)([0-9a-f]{64}|large/[0-9a-f-]{36})$")
+_ABANDONED = 2 * 86_400
+"""Seconds after which what came half and was never kept can't be under way any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """Bytes that are safely on disk."""
+    """Bytes that are safely stored."""
 
     sha256: str
     size: int
-    location: Path
-    spare: Path | None = None
-    """Its second name, for as long as it is on its way in: see `put_back`."""
+    location: str
+    """Where in the store. It means the same on every host."""
+    put_back: Callable[[str], str] | None = field(default=None, compare=False, repr=False)
+    """Of one that has just come: see `settled`."""
+
+    def settled(self, known: str) -> str:
+        """Its location once the row of its content is locked, in which this one is `known`.
+
+        Retention removes a file and its row under that lock. Where the same content came in just before, the file is
+        gone then, and is put back.
+        """
+        return self.put_back(known) if self.put_back else self.location
 
 
-class Incoming:
+class Incoming(ABC):
     """A file on its way in: hashed as it comes, durable once it is kept, gone if it isn't."""
 
-    def __init__(self, folder: Path, *, most: int | None = None) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=folder, prefix="incoming-")
-        self._folder, self._temporary = folder, Path(name)
-        self._out = os.fdopen(handle, "wb")
+    def __init__(self, most: int | None) -> None:
         self._digest, self._size, self._most = hashlib.sha256(), 0, most
 
     def write(self, piece: bytes) -> None:
@@ -41,22 +57,244 @@ class Incoming:
         if self._most is not None and self._size > self._most:
             raise too_large(self._most)
         self._digest.update(piece)
-        self._out.write(piece)
+        self._put(piece)
 
     def keep(self) -> StoredFile:
         """Store what has come."""
-        self._out.flush()
-        os.fsync(self._out.fileno())
         sha256 = self._digest.hexdigest()
-        location = self._folder / sha256[:2] / sha256
-        location.parent.mkdir(exist_ok=True)
-        _place(self._temporary, location)
-        return StoredFile(sha256, self._size, location, self._temporary)
+        return StoredFile(sha256, self._size, self._settle(sha256), self._put_back)
 
+    @abstractmethod
+    def _put(self, piece: bytes) -> None: ...
+
+    @abstractmethod
+    def _settle(self, sha256: str) -> str:
+        """Make it durable; its location."""
+
+    @abstractmethod
+    def _put_back(self, known: str) -> str: ...
+
+    @abstractmethod
     def close(self) -> None:
         """Let go of it, when a job has it; if it was not kept, nothing stays."""
+
+
+class FileStore(ABC):
+    """Where the files of jobs are."""
+
+    def __init__(self, uploads: Path) -> None:
+        self.uploads = uploads
+        """A folder on this host, or one that it shares, in which resumable uploads wait until they are whole."""
+
+    @contextmanager
+    def kept(self, stream: BinaryIO) -> Generator[StoredFile]:
+        """A stream, stored. Its job is to be made before this ends."""
+        with closing(self.begin()) as incoming:
+            while piece := stream.read(MIB):
+                incoming.write(piece)
+            file = incoming.keep()
+            with self.unless_refused(file):
+                yield file
+
+    @contextmanager
+    def opened(self, file: StoredFile, *, copies: Path) -> Generator[Path]:
+        """The file on this host for as long as this lasts, copied to a folder if need be. It is what was stored."""
+        if Path(file.location).is_absolute():  # as they were noted when there were no other stores
+            check(Path(file.location), file)
+            yield Path(file.location)
+            return
+        try:
+            yield self._fetched(file, copies)
+        finally:
+            shutil.rmtree(copies, ignore_errors=True)
+
+    @abstractmethod
+    def begin(self, *, most: int | None = None) -> Incoming:
+        """A file is about to come."""
+
+    @abstractmethod
+    def adopt(self, path: Path, sha256: str, size: int) -> StoredFile:
+        """Store a durable file that lies in `uploads`; if it isn't there any more, it must have been stored before.
+
+        It may stay there, and is to be deleted when a job has it.
+        """
+
+    @abstractmethod
+    def _fetched(self, file: StoredFile, copies: Path) -> Path: ...
+
+    @abstractmethod
+    def has(self, location: str) -> bool:
+        """Whether something is stored there."""
+
+    @abstractmethod
+    def remove(self, location: str) -> None:
+        """Delete what is stored there, if it is. Called when its row is locked and no job has it."""
+
+    @abstractmethod
+    def discard(self, file: StoredFile) -> None:
+        """Delete what no job was made from, unless it could be another's."""
+
+    def discard_unless_of(self, location: str | None, file: StoredFile) -> None:
+        """Delete what came if its job has the same bytes from elsewhere."""
+        if location != file.location:
+            self.discard(file)
+
+    @contextmanager
+    def unless_refused(self, file: StoredFile) -> Generator[None]:
+        """Discard it if this fails."""
+        try:
+            yield
+        except BaseException:
+            self.discard(file)
+            raise
+
+    @abstractmethod
+    def check(self) -> str:
+        """Whether files can be stored: what there is to say of it. Raises if not."""
+
+    def within(self, location: str) -> str:
+        """A location as it would be noted today."""
+        return location
+
+    @abstractmethod
+    def locations(self) -> Iterator[str]:
+        """All that is stored."""
+
+    @abstractmethod
+    def sweep(self) -> int:
+        """Take away what processes that were killed left half stored; how many."""
+
+
+class FolderStore(FileStore):
+    """Files in a folder: of this host, or one that it shares with others."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder / "incoming")
+        self.folder = folder
+
+    def begin(self, *, most: int | None = None) -> Incoming:
+        return _IntoFolder(self.folder, most)
+
+    def adopt(self, path: Path, sha256: str, size: int) -> StoredFile:
+        location = by_content(sha256)
+
+        def put_back(_: str) -> str:
+            if not self.has(location):
+                _place_again(path, _place(self.folder, sha256))
+            return location
+
+        if path.is_file():
+            _place_again(path, _place(self.folder, sha256))
+        elif not self.has(location):
+            raise gone(path)
+        return StoredFile(sha256, size, location, put_back)
+
+    def _fetched(self, file: StoredFile, copies: Path) -> Path:  # noqa: ARG002 (needs none)
+        check(self.folder / file.location, file)
+        return self.folder / file.location
+
+    def has(self, location: str) -> bool:
+        return (self.folder / location).is_file()  # an absolute one stays what it is
+
+    def remove(self, location: str) -> None:
+        if is_ours(location):
+            (self.folder / location).unlink(missing_ok=True)
+
+    def discard(self, file: StoredFile) -> None:
+        pass  # named by its content, it may be another job's as well
+
+    def check(self) -> str:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=self.folder) as file:
+            file.write(b"rowcall")
+            file.flush()
+            os.fsync(file.fileno())
+        return str(self.folder)
+
+    def within(self, location: str) -> str:
+        path = Path(location)
+        return str(path.relative_to(self.folder)) if path.is_relative_to(self.folder) else location
+
+    def locations(self) -> Iterator[str]:
+        for path in self.folder.rglob("*"):
+            if path.is_file() and self.uploads not in path.parents:
+                yield str(path.relative_to(self.folder))
+
+    def sweep(self) -> int:
+        return remove_old(self.folder, "incoming-*", _ABANDONED)
+
+
+class _IntoFolder(Incoming):
+    """Into a file that has no name until it is kept, so that nothing is left if the process is killed."""
+
+    def __init__(self, folder: Path, most: int | None) -> None:
+        super().__init__(most)
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._temporary: Path | None = None
+        try:
+            handle = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600)
+        except (OSError, AttributeError):  # not on every system, nor on every network's folder
+            handle, name = tempfile.mkstemp(dir=folder, prefix="incoming-")
+            self._temporary = Path(name)
+        self._out = SyncedFile(handle)
+
+    def _put(self, piece: bytes) -> None:
+        self._out.write(piece)
+
+    def _settle(self, sha256: str) -> str:
+        self._out.settle()
+        self._put_in_place(sha256)
+        return by_content(sha256)
+
+    def _put_in_place(self, sha256: str) -> None:
+        place = _place(self._folder, sha256)
+        self._name().replace(place)
+        self._temporary = None
+        sync_folder(place.parent)
+
+    def _name(self) -> Path:
+        """A name of its own: what lies at its place already may be damaged, and can be replaced only by a name."""
+        if self._temporary is None:
+            name = self._folder / f"incoming-{os.getpid()}-{id(self)}-{time.monotonic_ns()}"
+            handles = os.open("/proc/self/fd", os.O_RDONLY)
+            try:  # only where a folder is given does Python follow the link to the file itself
+                os.link(str(self._out.handle), name, src_dir_fd=handles, follow_symlinks=True)
+            finally:
+                os.close(handles)
+            self._temporary = name
+        return self._temporary
+
+    def _put_back(self, known: str) -> str:  # noqa: ARG002 (by content there is one place only)
+        sha256 = self._digest.hexdigest()
+        if not (self._folder / by_content(sha256)).is_file():
+            handle, name = tempfile.mkstemp(dir=self._folder, prefix="incoming-")
+            self._temporary = Path(name)
+            with os.fdopen(handle, "wb") as copy, Path(f"/proc/self/fd/{self._out.handle}").open("rb") as source:
+                shutil.copyfileobj(source, copy, MIB)
+                copy.flush()
+                os.fsync(copy.fileno())
+            self._put_in_place(sha256)
+        return by_content(sha256)
+
+    def close(self) -> None:
         self._out.close()
-        self._temporary.unlink(missing_ok=True)
+        if self._temporary:
+            self._temporary.unlink(missing_ok=True)
+
+
+def file_store(settings: Settings) -> FileStore:
+    """The file store of the settings."""
+    return _file_store(settings.file_store, settings.s3_endpoint, settings.data_dir)
+
+
+@cache
+def _file_store(where: str, endpoint: str | None, data_dir: Path) -> FileStore:
+    if where.startswith("s3://"):
+        from rowcall.store.bucket import BucketStore  # takes long to load, and few need it
+
+        return BucketStore(where, endpoint, data_dir / "incoming")
+    return FolderStore(Path(where) if where else data_dir / "files")
 
 
 def too_large(most: int) -> Final:
@@ -68,70 +306,76 @@ def too_large(most: int) -> Final:
     )
 
 
-@contextmanager
-def kept(folder: Path, stream: BinaryIO) -> Generator[StoredFile]:
-    """A stream, stored. Its job is to be made before this ends."""
-    with closing(Incoming(folder)) as incoming:
-        while piece := stream.read(MIB):
-            incoming.write(piece)
-        yield incoming.keep()
+def remove_old(folder: Path, names: str, age: float) -> int:
+    """Delete the files of a folder that nobody wrote to for so many seconds; how many."""
+    count = 0
+    for path in folder.glob(names):
+        with suppress(FileNotFoundError):
+            if path.is_file() and time.time() - path.stat().st_mtime > age:
+                path.unlink()
+                count += 1
+    return count
 
 
-def put_back(file: StoredFile) -> None:
-    """See that a stored file is in its place, once its row in the database is locked.
-
-    Retention removes a file and its row under that lock. Where the same content came in just before, the file is gone
-    then, and comes back from its second name.
-    """
-    if file.location.is_file():
-        return
-    if file.spare is None or not file.spare.is_file():
-        told = "The stored file was removed while the same content came in again."
-        raise Retryable(Code.FILE_CORRUPT, told, hint="Send it once more.")
-    file.location.parent.mkdir(exist_ok=True)
-    _place(file.spare, file.location)
+def by_content(sha256: str) -> str:
+    """The location of a file that is named by its content."""
+    return f"{sha256[:2]}/{sha256}"
 
 
-def remove(location: Path, sha256: str) -> None:
-    """Delete a stored file. Called when its row is locked and no job has it."""
-    if location.name == sha256:  # it is one of ours, whatever the database says
-        location.unlink(missing_ok=True)
+def _place(folder: Path, sha256: str) -> Path:
+    """Where a file of that content belongs, its folder made durable."""
+    place = folder / by_content(sha256)
+    if not place.parent.is_dir():
+        place.parent.mkdir(exist_ok=True)
+        sync_folder(folder)
+    return place
 
 
-def _place(temporary: Path, location: Path) -> None:
+def _place_again(path: Path, place: Path) -> None:
     """Give a file its place, instead of whatever is there. Its first name stays too, where the system can do that."""
-    second = temporary.with_name(f"{temporary.name}-placed")
+    second = path.with_name(f"{path.name}-placed")
     try:
-        os.link(temporary, second)
+        os.link(path, second)
+    except FileNotFoundError as error:
+        told = "The stored file was removed while the same content came in again."
+        raise Retryable(Code.FILE_STORE_AWAY, told, hint="Send it once more.") from error
     except OSError:  # a file system without second names
-        second = temporary
-    second.replace(location)
-    sync_folder(location.parent)
+        second = path
+    second.replace(place)
+    if second != path:  # it stays where its place was a name of the same file
+        second.unlink(missing_ok=True)
+    sync_folder(place.parent)
 
 
-def sync_folder(folder: Path) -> None:
-    """A new name is durable only when its folder is."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def is_ours(location: str) -> bool:
+    """Whether we gave it that name, whatever the database says."""
+    return _OURS.search(location) is not None
 
 
-def check(location: Path, sha256: str, size: int) -> None:
+def gone(where: Path | str) -> Final:
+    """The refusal of a stored file that is not there."""
+    return Final(
+        Code.FILE_CORRUPT,
+        f"The stored file {where} is gone; nothing more of it can be imported.",
+        hint="Import the original again.",
+    )
+
+
+def changed(where: Path | str, file: StoredFile, size: int, sha256: str) -> Final:
+    """The refusal of a stored file that is not what was stored."""
+    return Final(
+        Code.FILE_CORRUPT,
+        f"The stored file {where} has changed: {file.size:,} bytes with SHA-256 {file.sha256[:12]}… were stored, "
+        f"{size:,} bytes with {sha256[:12]}… are there.",
+        hint="Import the original again.",
+    )
+
+
+def check(path: Path, file: StoredFile) -> None:
     """Refuse a stored file that is not what was stored."""
-    if not location.is_file():
-        raise Final(
-            Code.FILE_CORRUPT,
-            f"The stored file {location} is gone; nothing more of it can be imported.",
-            hint="Import the original again.",
-        )
-    with location.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != sha256:
-        raise Final(
-            Code.FILE_CORRUPT,
-            f"The stored file {location} has changed: {size:,} bytes with SHA-256 {sha256[:12]}… were stored, "
-            f"{location.stat().st_size:,} bytes with {found[:12]}… are there.",
-            hint="Import the original again.",
-        )
+    if not path.is_file():
+        raise gone(path)
+    with path.open("rb") as stream:
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    if found != file.sha256:
+        raise changed(path, file, path.stat().st_size, found)

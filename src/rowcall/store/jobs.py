@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 from rowcall.errors import Final, RowcallError
 from rowcall.formats import Counts, ReadOptions
 from rowcall.model import ENDED, MOVES, Code, Mode, State, Wish
-from rowcall.store.files import StoredFile, put_back
+from rowcall.store.files import StoredFile
 from rowcall.store.queries import query
 
 _DYING = 3.0
@@ -124,10 +124,14 @@ def create_job(
     return get_job(connection, str(job_id))
 
 
-def add_file(connection: Connection[Any], file: StoredFile) -> None:
-    """Remember a file that is durable."""
-    connection.execute(query("add_file"), {"sha256": file.sha256, "size": file.size, "location": str(file.location)})
-    put_back(file)
+def add_file(connection: Connection[Any], file: StoredFile) -> str:
+    """Remember a durable file: lock the row of its content, and see that it is where that says; its location."""
+    given = {"sha256": file.sha256, "size": file.size, "location": file.location}
+    known = connection.cursor(row_factory=scalar_row).execute(query("add_file"), given).fetchone() or ""
+    location = file.settled(known)
+    if location != known:
+        connection.execute(query("set_location"), {"sha256": file.sha256, "location": location})
+    return location
 
 
 def get_job(connection: Connection[Any], job: str, *, organisation: UUID | None = None) -> Job:

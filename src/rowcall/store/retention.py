@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +10,7 @@ from psycopg import Connection
 from psycopg.rows import class_row, scalar_row
 
 from rowcall.model import ENDED, State
-from rowcall.store import files
+from rowcall.store.files import FileStore
 from rowcall.store.queries import query
 
 _PAGE = 100
@@ -81,7 +80,7 @@ def remove_rows(connection: Connection[Any], job_id: UUID, *, at_once: int) -> I
         yield connection.execute(query("remove_slice"), given).rowcount
 
 
-def remove_job(connection: Connection[Any], job_id: UUID) -> int | None:
+def remove_job(connection: Connection[Any], store: FileStore, job_id: UUID) -> int | None:
     """Remove a job without rows, and its file if no other job has it; the file's size if it went.
 
     The file goes while its row is locked, so that an upload of the same content, which locks it too, comes before or
@@ -89,10 +88,10 @@ def remove_job(connection: Connection[Any], job_id: UUID) -> int | None:
     """
     with connection.transaction():
         found = connection.execute(query("remove_job"), {"id": job_id}).fetchone()
-        return _remove_file(connection, found[0]) if found and found[0] else None
+        return _remove_file(connection, store, found[0]) if found and found[0] else None
 
 
-def _remove_file(connection: Connection[Any], sha256: str) -> int | None:
+def _remove_file(connection: Connection[Any], store: FileStore, sha256: str) -> int | None:
     try:
         with connection.transaction():
             found = connection.execute(query("remove_file"), {"sha256": sha256}).fetchone()
@@ -100,7 +99,7 @@ def _remove_file(connection: Connection[Any], sha256: str) -> int | None:
         return None
     if found is None:
         return None
-    files.remove(Path(found[0]), sha256)
+    store.remove(found[0])
     return found[1]
 
 

@@ -85,6 +85,33 @@ CREATE TABLE rowcall.job_event (
 );
 CREATE INDEX job_event_job ON rowcall.job_event (job_id, id);
 
+-- Files that come piece by piece, over as many connections as it takes.
+CREATE TABLE rowcall.upload (
+    id               uuid PRIMARY KEY,
+    organisation_id  uuid NOT NULL REFERENCES rowcall.organisation,
+    account          text NOT NULL,
+    importer         text NOT NULL,
+    config           text NOT NULL,
+    file_name        text NOT NULL,
+    idempotency_key  text,
+    -- what the sender said of it, to be told again
+    metadata         text NOT NULL,
+    length           bigint NOT NULL CHECK (length >= 0),
+    -- how much of it is on disk
+    received         bigint NOT NULL DEFAULT 0,
+    sha256           text CHECK (sha256 ~ '^[0-9a-f]{64}$'),
+    job_id           uuid REFERENCES rowcall.job ON DELETE CASCADE,
+    -- why no job could be made of it
+    error            jsonb,
+    created_at       timestamptz NOT NULL DEFAULT now(),
+    expires_at       timestamptz NOT NULL,
+    CHECK (received BETWEEN 0 AND length),
+    CHECK (job_id IS NULL OR (received = length AND sha256 IS NOT NULL))
+);
+CREATE INDEX upload_expires_at ON rowcall.upload (expires_at);
+CREATE INDEX upload_job ON rowcall.upload (job_id);
+CREATE INDEX upload_unfinished ON rowcall.upload (organisation_id) WHERE job_id IS NULL;
+
 -- The columns of a job's file: the field each goes to, and how its texts are read.
 CREATE TABLE rowcall.column_mapping (
     job_id        uuid NOT NULL REFERENCES rowcall.job ON DELETE CASCADE,
@@ -326,7 +353,7 @@ END $$;
 SELECT rowcall.keep_apart('job'), rowcall.keep_apart('column_mapping'), rowcall.keep_apart('batch'),
        rowcall.keep_apart('outcome'), rowcall.keep_apart('retry'), rowcall.keep_apart('row', 'SELECT'),
        rowcall.keep_apart('attempt', 'SELECT'), rowcall.keep_apart('job_event', 'SELECT, INSERT'),
-       rowcall.keep_apart('audit', 'SELECT, INSERT'), rowcall.keep_apart('export_job');
+       rowcall.keep_apart('audit', 'SELECT, INSERT'), rowcall.keep_apart('export_job'), rowcall.keep_apart('upload');
 
 -- The same bytes are stored once, whoever brings them: a request sees a file only if one of its jobs has it.
 ALTER TABLE rowcall.file ENABLE ROW LEVEL SECURITY;
@@ -336,11 +363,18 @@ CREATE POLICY "tenant select" ON rowcall.file FOR SELECT USING ((
     WHERE j.file_sha256 = file.sha256
       AND j.organisation_id = (SELECT nullif(current_setting('rowcall.organisation', true), '')::uuid) LIMIT 1));
 
-CREATE FUNCTION rowcall.add_file(sha256 text, size bigint, location text) RETURNS void
+-- A store that can't name a file by its content may have the same bytes twice: which are kept is decided under this lock.
+CREATE FUNCTION rowcall.add_file(sha256 text, size bigint, location text) RETURNS text
 LANGUAGE sql SECURITY DEFINER SET search_path TO pg_catalog, pg_temp
 BEGIN ATOMIC
     INSERT INTO rowcall.file (sha256, size, location) VALUES (add_file.sha256, add_file.size, add_file.location)
-    ON CONFLICT (sha256) DO UPDATE SET location = excluded.location;
+    ON CONFLICT (sha256) DO UPDATE SET size = excluded.size
+    RETURNING file.location;
+END;
+CREATE FUNCTION rowcall.set_location(sha256 text, location text) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path TO pg_catalog, pg_temp
+BEGIN ATOMIC
+    UPDATE rowcall.file SET location = set_location.location WHERE file.sha256 = set_location.sha256;
 END;
 
 ALTER TABLE rowcall.job_sequence ENABLE ROW LEVEL SECURITY;

@@ -29,7 +29,7 @@ from rowcall.model import Code
 from rowcall.store import exports
 from rowcall.store.db import Database
 from rowcall.store.exports import Export
-from rowcall.store.files import sync_folder
+from rowcall.store.synced import sync_folder
 from rowcall.worker.queue import EXPORT, nudge
 
 EXPORTS_AT_ONCE = 2

@@ -1,6 +1,10 @@
 -- add_file --
--- Remember a stored file; the same bytes are stored once.
+-- Remember a stored file, and lock what is remembered of it; where the same bytes are said to be.
 SELECT rowcall.add_file(%(sha256)s, %(size)s, %(location)s)
+
+-- set_location --
+-- The same bytes are elsewhere now.
+SELECT rowcall.set_location(%(sha256)s, %(location)s)
 
 -- next_job_sequence --
 -- The next number of the day, by the database's clock.

@@ -1,0 +1,241 @@
+"""Files in an S3 bucket.
+
+What fits into one request is named by its content. A larger file is sent in parts while it still comes, and S3 wants to
+know the name before the first part, and copies an object to give it another: for as long as it is large. So these get a
+name by chance, and `rowcall.file` alone knows which content it has.
+"""
+
+import hashlib
+import time
+from collections import deque
+from collections.abc import Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import boto3
+from boto3.exceptions import Boto3Error
+from boto3.s3.transfer import TransferConfig
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from rowcall.config import BUCKET
+from rowcall.errors import Retryable
+from rowcall.formats.reading import MIB
+from rowcall.model import Code
+from rowcall.store.files import FileStore, Incoming, StoredFile, by_content, changed, gone, is_ours
+
+_PART = 8 * MIB
+_MOST_PARTS = 10_000
+"""Of one object, says S3."""
+_AT_ONCE = 2
+"""Parts of one file under way, so that an upload takes no more than three in memory."""
+_LARGE = "large/"
+_ABANDONED = 2 * 86_400
+_MISSING = ("404", "NoSuchKey", "NotFound")
+_sending = ThreadPoolExecutor(16, thread_name_prefix="s3")
+
+
+class BucketStore(FileStore):
+    """Files under a prefix of a bucket. Credentials and region are the usual ones of AWS."""
+
+    def __init__(self, where: str, endpoint: str | None, uploads: Path) -> None:
+        super().__init__(uploads)
+        match = BUCKET.fullmatch(where)
+        assert match is not None, where  # noqa: S101 (the settings made sure)
+        self.where, self.bucket = where.rstrip("/"), match["bucket"]
+        self._prefix = f"{match['prefix']}/" if match["prefix"] else ""
+        style: Any = {"addressing_style": "path"} if endpoint else {}
+        config = Config(connect_timeout=5, read_timeout=60, retries={"mode": "standard", "max_attempts": 4}, s3=style)
+        self.s3: Any = boto3.client("s3", endpoint_url=endpoint, config=config)  # pyright: ignore[reportUnknownMemberType] (has no types)
+
+    def key(self, location: str) -> dict[str, str]:
+        """What S3 knows it by."""
+        return {"Bucket": self.bucket, "Key": self._prefix + location}
+
+    def begin(self, *, most: int | None = None) -> Incoming:
+        return _IntoBucket(self, most)
+
+    def adopt(self, path: Path, sha256: str, size: int) -> StoredFile:
+        location = by_content(sha256)
+
+        def sent() -> None:
+            parts = TransferConfig(multipart_chunksize=_part_size(size), multipart_threshold=_PART, max_concurrency=4)
+            with asking(self.where):
+                self.s3.upload_file(str(path), **self.key(location), Config=parts)
+
+        def put_back(_: str) -> str:
+            if not self.has(location):
+                sent()
+            return location
+
+        if path.is_file():
+            sent()
+        elif not self.has(location):
+            raise gone(path)
+        return StoredFile(sha256, size, location, put_back)
+
+    def _fetched(self, file: StoredFile, copies: Path) -> Path:
+        copies.mkdir(parents=True, exist_ok=True)
+        target, digest, size = copies / file.sha256, hashlib.sha256(), 0
+        with target.open("wb") as out:
+            for block in self._blocks(file.location):
+                digest.update(block)
+                size += out.write(block)
+        if digest.hexdigest() != file.sha256:
+            raise changed(f"{self.where}/{file.location}", file, size, digest.hexdigest())
+        return target
+
+    def _blocks(self, location: str) -> Iterator[bytes]:
+        with asking(self.where):
+            try:
+                body = self.s3.get_object(**self.key(location))["Body"]
+            except ClientError as error:
+                if _code(error) in _MISSING:
+                    raise gone(f"{self.where}/{location}") from error
+                raise
+            with body:
+                yield from body.iter_chunks(MIB)
+
+    def has(self, location: str) -> bool:
+        if Path(location).is_absolute():
+            return Path(location).is_file()
+        with asking(self.where):
+            try:
+                self.s3.head_object(**self.key(location))
+            except ClientError as error:
+                if _code(error) in _MISSING:
+                    return False
+                raise
+            return True
+
+    def remove(self, location: str) -> None:
+        if not is_ours(location):
+            return
+        if Path(location).is_absolute():
+            Path(location).unlink(missing_ok=True)
+            return
+        self._delete(location)
+
+    def _delete(self, location: str) -> None:
+        with asking(self.where):
+            self.s3.delete_object(**self.key(location))
+
+    def discard(self, file: StoredFile) -> None:
+        if file.location.startswith(_LARGE):
+            self.remove(file.location)
+
+    def check(self) -> str:
+        location = f"check-{uuid4()}"
+        with asking(self.where):
+            self.s3.put_object(**self.key(location), Body=b"rowcall")
+        self._delete(location)
+        return self.where
+
+    def locations(self) -> Iterator[str]:
+        with asking(self.where):
+            pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=self._prefix)
+            for page in pages:
+                for found in page.get("Contents", []):
+                    yield found["Key"][len(self._prefix) :]
+
+    def sweep(self) -> int:
+        """Give up files that came half. Only their age tells those of a process that was killed from others."""
+        count = 0
+        with asking(self.where):
+            pages = self.s3.get_paginator("list_multipart_uploads").paginate(Bucket=self.bucket, Prefix=self._prefix)
+            for found in (each for page in pages for each in page.get("Uploads", [])):
+                if time.time() - found["Initiated"].timestamp() > _ABANDONED:
+                    given = {"Bucket": self.bucket, "Key": found["Key"], "UploadId": found["UploadId"]}
+                    self.s3.abort_multipart_upload(**given)
+                    count += 1
+        return count
+
+
+class _IntoBucket(Incoming):
+    """Sends parts while more comes; with the last byte, all but the last part is there."""
+
+    def __init__(self, store: BucketStore, most: int | None) -> None:
+        super().__init__(most)
+        self._store, self._part = store, _part_size(most or _PART * _MOST_PARTS)
+        self._waiting = bytearray()
+        self._location = f"{_LARGE}{uuid4()}"
+        self._upload: str | None = None
+        self._under_way: deque[Future[str]] = deque()
+        self._tags: list[str] = []
+        self._count = 0
+
+    def _put(self, piece: bytes) -> None:
+        self._waiting += piece
+        while len(self._waiting) > self._part:  # the last one may be as long as any
+            self._send(bytes(self._waiting[: self._part]))
+            del self._waiting[: self._part]
+
+    def _send(self, part: bytes) -> None:
+        with asking(self._store.where):
+            if self._upload is None:
+                self._upload = self._store.s3.create_multipart_upload(**self._store.key(self._location))["UploadId"]
+            while len(self._under_way) >= _AT_ONCE:
+                self._tags.append(self._under_way.popleft().result())
+            self._count += 1
+            self._under_way.append(_sending.submit(self._sent, self._count, part))
+
+    def _sent(self, number: int, part: bytes) -> str:
+        answer = self._store.s3.upload_part(
+            **self._store.key(self._location), UploadId=self._upload, PartNumber=number, Body=part
+        )
+        return answer["ETag"]
+
+    def _settle(self, sha256: str) -> str:
+        if self._upload is None:
+            self._location = by_content(sha256)
+            self._put_whole()
+            return self._location
+        self._send(bytes(self._waiting))
+        with asking(self._store.where):
+            self._tags += [each.result() for each in self._under_way]
+            parts = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(self._tags, 1)]
+            given = {"UploadId": self._upload, "MultipartUpload": {"Parts": parts}}
+            self._store.s3.complete_multipart_upload(**self._store.key(self._location), **given)
+        self._upload = None
+        return self._location
+
+    def _put_whole(self) -> None:
+        with asking(self._store.where):
+            self._store.s3.put_object(**self._store.key(self._location), Body=bytes(self._waiting))
+
+    def _put_back(self, known: str) -> str:
+        """What has been there for longer stays; by content, there is one place only."""
+        if self._location.startswith(_LARGE):
+            return known if known != self._location and self._store.has(known) else self._location
+        if not self._store.has(self._location):
+            self._put_whole()
+        return self._location
+
+    def close(self) -> None:
+        if self._upload is None:
+            return
+        wait(self._under_way)  # a part that comes after the end would stay for ever
+        with suppress(BotoCoreError, ClientError):  # swept later
+            self._store.s3.abort_multipart_upload(**self._store.key(self._location), UploadId=self._upload)
+
+
+def _part_size(most: int) -> int:
+    return max(_PART, -(-most // _MOST_PARTS))
+
+
+def _code(error: ClientError) -> str:
+    answer: dict[str, Any] = error.response  # pyright: ignore[reportUnknownMemberType] (has no types)
+    return str(answer.get("Error", {}).get("Code", ""))
+
+
+@contextmanager
+def asking(where: str) -> Generator[None]:
+    """Errors of S3 in our words. All may pass, or be mended by somebody: the same work goes on then."""
+    try:
+        yield
+    except (Boto3Error, BotoCoreError, ClientError) as error:
+        hint = "Check ROWCALL_FILE_STORE, ROWCALL_S3_ENDPOINT and the credentials; `rowcall doctor` tries them."
+        raise Retryable(Code.FILE_STORE_AWAY, f"The file store {where} did not do it: {error}.", hint=hint) from error
