@@ -159,7 +159,9 @@ def organisation(connection: Connection[Any], name: str) -> UUID:
 def test_sql_without_any_filter_finds_what_is_the_callers_own(town: Town) -> None:
     for who in ("ada", "zoe"):
         assert town.ask(who, "POST", "/v1/webhooks", json={"url": "http://93.184.216.34/"}).is_success
+    begin = {"Tus-Resumable": "1.0.0", "Upload-Length": "9", "Upload-Metadata": "importer dXNlcnM="}
     for who in ("ann", "ben", "zoe"):
+        assert town.ask(who, "POST", "/v1/uploads", headers=begin).is_success
         job = town.send(who).json()["id"]
         town.worker.advance(job)
         assert town.ask(who, "POST", f"/v1/imports/{job}/export").is_success

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rowcall.api import audit, events, exports, guards, health, imports, items, metrics, moves, problems, webhooks
+from rowcall.api import audit, events, exports, guards, health, imports, items, metrics, moves, problems, tus, webhooks
 from rowcall.api.observed import Observed
 from rowcall.api.probes import Probes
 from rowcall.api.service import Service
@@ -47,7 +47,7 @@ def create_app(service: Service, *, tracing: Tracing | None = None) -> FastAPI:
     guards.install(app, service)
     app.add_middleware(Observed, metrics=measured.http, tracing=tracing)
     app.add_middleware(_RequestIds)
-    for part in (imports, items, moves, events, exports, audit, health, metrics, webhooks):
+    for part in (imports, items, moves, events, tus, exports, audit, health, metrics, webhooks):
         app.include_router(part.router)
     problems.install(app)
     return app

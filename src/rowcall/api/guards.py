@@ -4,14 +4,23 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
+from rowcall.api import tus
 from rowcall.api.auth import Gate
 from rowcall.api.headers import Headers
 from rowcall.api.limits import BodyLimit
 from rowcall.api.service import Service
 from rowcall.config import Settings
 
-_SENT = ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "Range", "X-Request-ID")
-_TOLD = ("Content-Disposition", "Idempotent-Replayed", "Location", "Retry-After", "X-Request-ID", "X-Total-Count")
+_SENT = ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "Range", "X-Request-ID", *tus.SENT)
+_TOLD = (
+    "Content-Disposition",
+    "Idempotent-Replayed",
+    "Location",
+    "Retry-After",
+    "X-Request-ID",
+    "X-Total-Count",
+    *tus.TOLD,
+)
 
 
 def install(app: FastAPI, service: Service) -> None:

@@ -22,13 +22,16 @@ def _key(
         ),
     ] = None,
 ) -> str | None:
-    if idempotency_key is None:
-        return None
-    bare = idempotency_key
-    if len(bare) > 1 and bare[0] == bare[-1] == '"':
-        bare = bare[1:-1]
     if len(request.headers.getlist(_HEADER)) > 1:
         raise Final(Code.BAD_REQUEST, f"There are several headers {_HEADER}; one is expected.")
+    return bare_key(idempotency_key)
+
+
+def bare_key(key: str | None) -> str | None:
+    """A key without its quotes."""
+    if key is None:
+        return None
+    bare = key[1:-1] if len(key) > 1 and key[0] == key[-1] == '"' else key
     if not 0 < len(bare) <= _LONGEST_KEY or not bare.isprintable():
         raise Final(Code.BAD_REQUEST, f"An {_HEADER} has 1 to {_LONGEST_KEY} visible characters.")
     return bare

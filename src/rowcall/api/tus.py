@@ -1,0 +1,495 @@
+"""Resumable uploads: tus 1.0 with creation, creation-with-upload, expiration, checksum and termination.
+
+`Upload-Offset` is what is on disk. When the last byte is, the upload becomes an import, once; `Rowcall-Import` tells
+which, also to a client that did not get the answer and comes back to ask.
+"""
+
+import asyncio
+import base64
+import binascii
+import hashlib
+from collections.abc import AsyncGenerator, AsyncIterator, MutableMapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from email.utils import format_datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+import psycopg
+from fastapi import APIRouter, Header, Request, Response
+from fastapi.routing import APIRoute
+from psycopg import Connection
+from psycopg_pool import PoolTimeout
+from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.types import Message, Receive, Scope, Send
+
+from rowcall.api import uploads as bodies
+from rowcall.api.idempotency import TheKey, bare_key
+from rowcall.api.imports import asked_for, begin_import
+from rowcall.api.models import Problem, Told, Wire
+from rowcall.api.problems import problem
+from rowcall.api.service import Caller, Service, TheCaller, TheService
+from rowcall.api.uploads import aside, write_blocks
+from rowcall.errors import Final, RowcallError
+from rowcall.model import Code
+from rowcall.store import uploads
+from rowcall.store.files import file_store, too_large
+from rowcall.store.jobs import Job
+from rowcall.store.pieces import Pieces
+from rowcall.store.uploads import Upload, Wanted
+
+_VERSION = "1.0.0"
+_EXTENSIONS = "creation,creation-with-upload,expiration,checksum,termination"
+_ALGORITHMS = ("sha1", "sha256")
+_BODY = "application/offset+octet-stream"
+SENT = (
+    "Tus-Resumable",
+    "Upload-Checksum",
+    "Upload-Length",
+    "Upload-Metadata",
+    "Upload-Offset",
+    "X-HTTP-Method-Override",
+)
+TOLD = (
+    *("Rowcall-Import", "Tus-Checksum-Algorithm", "Tus-Extension", "Tus-Max-Size", "Tus-Resumable", "Tus-Version"),
+    *("Upload-Expires", "Upload-Length", "Upload-Metadata", "Upload-Offset"),
+)
+"""Headers that pages of other origins need."""
+_STALLED = 30.0
+"""Seconds without a byte after which a connection is taken for cut."""
+_REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Problem, "description": what}
+    for status, what in {
+        400: "A header is missing or wrong",
+        404: "There is no such upload",
+        408: "No bytes came for too long; those that had come are kept",
+        409: "Another offset is expected",
+        410: "The upload has expired",
+        412: "Another version of the protocol is expected",
+        413: "Too large",
+        415: f"The body is not {_BODY}",
+        422: "Understood, and not acceptable",
+        423: "Another request writes to it",
+        429: "Too many unfinished uploads",
+        460: "The checksum doesn't fit; the piece was dropped",
+        503: "Not now: try again",
+    }.items()
+}
+
+
+class _TusRoute(APIRoute):
+    """Speaks the protocol's version in every answer, and with nobody who speaks another."""
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def versioned(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["Tus-Resumable"] = _VERSION
+            await send(message)
+
+        spoken = dict(scope["headers"]).get(b"tus-resumable", b"").decode("latin-1")
+        if spoken == _VERSION or scope["method"] in ("OPTIONS", "GET"):
+            await super().handle(scope, receive, versioned)
+            return
+        told = f"Tus-Resumable is {spoken!r}; {_VERSION} is spoken here."
+        answer = problem(412, Code.BAD_REQUEST, told)
+        answer.headers["Tus-Version"] = _VERSION
+        await answer(scope, receive, versioned)
+
+
+router = APIRouter(prefix="/v1/uploads", tags=["uploads"], responses=_REFUSALS, route_class=_TusRoute)
+
+
+class UploadAnswer(Wire):
+    """An upload and how far it is."""
+
+    id: UUID
+    importer: str
+    file_name: str
+    length: int
+    offset: int
+    """Bytes that are on disk."""
+    import_address: str | None
+    """Where the import is that it has become."""
+    error: Told | None
+    """Why it can't become one."""
+    expires_at: str | None
+
+
+# ------------------------------------------------------------------------------------------------------- the requests
+
+
+@router.options("", status_code=204)
+@router.options("/{upload_id}", status_code=204)
+def offer(at: TheService, response: Response) -> None:
+    """What this server can do."""
+    response.headers["Tus-Version"] = _VERSION
+    response.headers["Tus-Extension"] = _EXTENSIONS
+    response.headers["Tus-Max-Size"] = str(at.settings.max_upload)
+    response.headers["Tus-Checksum-Algorithm"] = ",".join(_ALGORITHMS)
+
+
+@router.post("", status_code=201)
+async def create_upload(
+    request: Request,
+    at: TheService,
+    caller: TheCaller,
+    key: TheKey,
+    upload_length: Annotated[str | None, Header(description="Bytes of the whole file.")] = None,
+    upload_metadata: Annotated[
+        str | None, Header(description="`importer`, and `filename`, `config`, `idempotencyKey`; values in base64.")
+    ] = None,
+    upload_checksum: Annotated[str | None, Header()] = None,
+) -> Response:
+    """Begin an upload, with the first bytes or none in the body. What it is for is checked before any byte comes."""
+    length = _number("Upload-Length", upload_length)
+    if length > at.settings.max_upload:
+        raise too_large(at.settings.max_upload)
+    has_body = "transfer-encoding" in request.headers or request.headers.get("content-length", "0") != "0"
+    if has_body:
+        _require_body(request)
+    told = _metadata(upload_metadata or "")
+    name, _ = asked_for(at, told.get("importer") or _missing("importer"), told.get("config", "{}"))
+    wanted = Wanted(
+        organisation=caller.organisation,
+        account=caller.account,
+        importer=name,
+        config=told.get("config", "{}"),
+        file_name=told.get("filename") or "upload",
+        idempotency_key=bare_key(told.get("idempotencyKey")) or key,
+        metadata=upload_metadata or "",
+        length=length,
+    )
+    visit = await _visit(at, caller, await aside(_added, at, caller, wanted))
+    if has_body or length == 0:
+        visit = await _received(request, visit, 0, upload_checksum)
+    return _answer(visit, 201, Location=f"/v1/uploads/{visit.upload.id}")
+
+
+@router.head("/{upload_id}", status_code=200)
+async def ask_upload(upload_id: UUID, at: TheService, caller: TheCaller) -> Response:
+    """How much of it is on disk."""
+    visit = await _completed(await _visit(at, caller, upload_id))
+    answer = _answer(visit, 200, Upload_Length=str(visit.upload.length), Cache_Control="no-store")
+    if visit.upload.metadata:
+        answer.headers["Upload-Metadata"] = visit.upload.metadata
+    return answer
+
+
+@router.get("/{upload_id}")
+async def read_upload(upload_id: UUID, at: TheService, caller: TheCaller, response: Response) -> UploadAnswer:
+    """The same for people, and the import that it has become."""
+    upload = (await _completed(await _visit(at, caller, upload_id))).upload
+    response.headers["Cache-Control"] = "no-store"
+    return UploadAnswer(
+        id=upload.id,
+        importer=upload.importer,
+        file_name=upload.file_name,
+        length=upload.length,
+        offset=upload.received,
+        import_address=_import_address(upload),
+        error=Told(**upload.error) if upload.error else None,
+        expires_at=None if upload.job_id else upload.expires_at.isoformat(),
+    )
+
+
+@router.patch("/{upload_id}", status_code=204)
+async def continue_upload(
+    request: Request,
+    upload_id: UUID,
+    at: TheService,
+    caller: TheCaller,
+    upload_offset: Annotated[str | None, Header(description="Where in the file the body begins.")] = None,
+    upload_checksum: Annotated[str | None, Header(description="`sha1` or `sha256`, and the body's in base64.")] = None,
+) -> Response:
+    """Bring more of it. If the connection is cut, what came is kept."""
+    _require_body(request)
+    offset = _number("Upload-Offset", upload_offset)
+    visit = await _visit(at, caller, upload_id)
+    return _answer(await _received(request, visit, offset, upload_checksum), 204)
+
+
+@router.delete("/{upload_id}", status_code=204)
+async def end_upload(upload_id: UUID, at: TheService, caller: TheCaller) -> Response:
+    """Give it up. An import that it has become stays."""
+    visit = await _visit(at, caller, upload_id)
+    async with _pieces(visit) as pieces:
+        await aside(_deleted, visit, pieces)
+    return Response(status_code=204)
+
+
+@router.post("/{upload_id}", status_code=204, include_in_schema=False)
+async def override(request: Request, upload_id: UUID, at: TheService, caller: TheCaller) -> Response:
+    """For clients that can't send other methods: X-HTTP-Method-Override says which one is meant."""
+    match request.headers.get("x-http-method-override", ""):
+        case "PATCH":
+            given = (request.headers.get(name) for name in ("upload-offset", "upload-checksum"))
+            return await continue_upload(request, upload_id, at, caller, *given)
+        case "DELETE":
+            return await end_upload(upload_id, at, caller)
+        case "HEAD":
+            return await ask_upload(upload_id, at, caller)
+        case other:
+            raise Final(Code.BAD_REQUEST, f"X-HTTP-Method-Override is {other!r}; PATCH, DELETE or HEAD is expected.")
+
+
+# -------------------------------------------------------------------------------------------------- from bytes to a job
+
+
+@dataclass(frozen=True, slots=True)
+class _Visit:
+    """An upload as a request finds it."""
+
+    at: Service
+    caller: Caller
+    upload: Upload
+
+    def again(self) -> "_Visit":
+        """As it is now."""
+        with self.at.connection(self.caller) as connection:
+            return replace(self, upload=uploads.get_upload(connection, self.upload.id, self.caller.organisation))
+
+    def noted(self, received: int, sha256: str | None = None) -> "_Visit":
+        """With so many bytes on disk."""
+        whose, expires = self.caller.organisation, self.at.settings.upload_expires
+        with self.at.connection(self.caller) as connection:
+            noted = uploads.set_received(connection, self.upload, whose, received, sha256=sha256, expires=expires)
+        return replace(self, upload=noted)
+
+
+async def _visit(at: Service, caller: Caller, upload_id: UUID) -> _Visit:
+    def found() -> _Visit:
+        with at.connection(caller) as connection:
+            return _Visit(at, caller, uploads.get_upload(connection, upload_id, caller.organisation))
+
+    return await aside(found)
+
+
+def _added(at: Service, caller: Caller, wanted: Wanted) -> UUID:
+    with at.connection(caller) as connection:
+        return uploads.add_upload(connection, wanted, expires=at.settings.upload_expires)
+
+
+def _deleted(visit: _Visit, pieces: Pieces | None) -> None:
+    with visit.at.connection(visit.caller) as connection:
+        uploads.delete_upload(connection, visit.upload, visit.caller.organisation)
+    if pieces:
+        pieces.path.unlink(missing_ok=True)
+
+
+@asynccontextmanager
+async def _pieces(visit: _Visit, *, create: bool = False) -> AsyncGenerator[Pieces | None]:
+    """The upload's file, which nobody else writes to meanwhile; none if it isn't here."""
+    folder = file_store(visit.at.settings).uploads
+    pieces = await aside(Pieces.of, folder, visit.upload.id, create=create)
+    try:
+        if pieces and not await aside(pieces.lock):
+            told = f"Another request writes to upload {visit.upload.id}."
+            raise Final(Code.UPLOAD_BUSY, told, hint="Ask for its offset when that one has ended.")
+        yield pieces
+    finally:
+        if pieces:
+            await aside(pieces.close)
+
+
+async def _received(request: Request, visit: _Visit, offset: int, checksum: str | None) -> _Visit:
+    """The upload with what a request brings; if that is the last of it, with its job."""
+    expected = _Checksum.of(checksum) if checksum else None
+    announced = request.headers.get("content-length", "")
+    if announced.isdigit() and offset + int(announced) > visit.upload.length:
+        raise too_large(visit.upload.length)
+    if visit.upload.sha256:
+        _require_offset(visit.upload, offset)
+        return await _completed(visit, raising=True)
+    async with _pieces(visit, create=visit.upload.received == 0) as pieces:
+        visit = await aside(visit.again)  # as it is now that nobody else writes to it
+        _require_offset(visit.upload, offset)
+        if pieces is None:
+            raise _lost(visit.upload)
+        await aside(pieces.go_on, offset)
+        visit = await _written(request, visit, pieces, expected)
+        if visit.upload.received == visit.upload.length:
+            visit = await aside(_job_made, visit, pieces)
+    return visit
+
+
+async def _written(request: Request, visit: _Visit, pieces: Pieces, expected: "_Checksum | None") -> _Visit:
+    """Write the body. What is on disk is noted as it gets there, so that little is lost with the process."""
+    offset, length = visit.upload.received, visit.upload.length
+    following = asyncio.create_task(aside(pieces.catch_up))  # the hash of what another process was sent
+    noted = offset
+
+    def write(block: bytes) -> None:
+        nonlocal noted
+        pieces.write(block, most=length)
+        if expected:
+            expected.hash.update(block)
+        elif noted < pieces.out.durable:
+            noted = pieces.out.durable
+            with suppress(psycopg.Error, PoolTimeout):  # it will be noted at the end
+                visit.noted(noted)
+
+    body = _Body(request)
+    try:
+        await write_blocks(body.pieces(), write)
+    except Final:  # longer than was announced: none of it is taken
+        await aside(pieces.drop, noted)
+        raise
+    finally:
+        await asyncio.gather(following, return_exceptions=True)
+    if expected and (body.cut or not expected.holds()):
+        await aside(pieces.drop, offset)
+        if body.cut:
+            return visit
+        raise Final(Code.CHECKSUM_MISMATCH, "The piece is not what its checksum says; it was dropped.")
+    received = await aside(pieces.settle)
+    if received < length:
+        visit = await aside(visit.noted, received)
+        if body.stalled:
+            raise Final(Code.TOO_SLOW, f"No byte came for {_STALLED:g} seconds; those that had come are kept.")
+        return visit
+    return await aside(lambda: visit.noted(received, pieces.sha256()))
+
+
+class _Body:
+    """The bytes of a request for as long as they come."""
+
+    def __init__(self, request: Request) -> None:
+        self._stream = request.stream()
+        self.stalled = self.cut = False
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Ends also when the connection does, or nothing comes through it."""
+        try:
+            while True:
+                yield await asyncio.wait_for(anext(self._stream), _STALLED)
+        except StopAsyncIteration:
+            return
+        except ClientDisconnect:
+            self.cut = True
+        except TimeoutError:
+            self.cut = self.stalled = True
+
+
+async def _completed(visit: _Visit, *, raising: bool = False) -> _Visit:
+    """If all of it is there and its job is not, somebody was killed in between: make it now."""
+    upload = visit.upload
+    if upload.job_id or upload.received < upload.length or (upload.error and not raising):
+        return visit
+    try:
+        async with _pieces(visit) as pieces:
+            visit = await aside(visit.again)
+            return visit if visit.upload.job_id else await aside(_job_made, visit, pieces)
+    except RowcallError:
+        if raising:
+            raise
+        return await aside(visit.again)
+
+
+def _job_made(visit: _Visit, pieces: Pieces | None) -> _Visit:
+    """The upload with the job that it becomes, once."""
+    upload, store = visit.upload, file_store(visit.at.settings)
+    if upload.sha256 is None:
+        if pieces is None:
+            raise _lost(upload)
+        pieces.go_on(upload.received)
+        visit = visit.noted(upload.received, pieces.sha256())
+    path = store.uploads / str(upload.id)
+    file = store.adopt(path, visit.upload.sha256 or "", upload.length)
+    sender = replace(visit.caller, account=upload.account)
+
+    def note(connection: Connection[Any], job: Job) -> None:
+        if not uploads.set_job(connection, upload, sender.organisation, job.id):
+            raise Final(Code.UPLOAD_BUSY, f"Upload {upload.id} has become an import meanwhile.")
+
+    body = bodies.Upload(file, upload.file_name, {"config": upload.config})
+    try:
+        begin_import(visit.at, sender, body, upload.importer, upload.idempotency_key, note)
+    except Final as error:
+        if error.code != Code.UPLOAD_BUSY:
+            with visit.at.connection(sender) as connection:
+                uploads.set_error(connection, upload, sender.organisation, error)
+            path.unlink(missing_ok=True)
+        raise
+    path.unlink(missing_ok=True)
+    return visit.again()
+
+
+# ---------------------------------------------------------------------------------------------------------- the headers
+
+
+def _answer(visit: _Visit, status: int, **headers: str) -> Response:
+    upload = visit.upload
+    told: MutableMapping[str, str] = {name.replace("_", "-"): value for name, value in headers.items()}
+    told["Upload-Offset"] = str(upload.received)
+    if address := _import_address(upload):
+        told["Rowcall-Import"] = address
+    else:
+        told["Upload-Expires"] = format_datetime(upload.expires_at, usegmt=True)
+    return Response(status_code=status, headers=told)
+
+
+def _lost(upload: Upload) -> Final:
+    told = f"What had come of upload {upload.id} is not here."
+    return Final(Code.UPLOAD_GONE, told, hint="Begin a new one. Several servers have to share the folder of uploads.")
+
+
+def _import_address(upload: Upload) -> str | None:
+    return f"/v1/imports/{upload.job_id}" if upload.job_id else None
+
+
+def _number(name: str, text: str | None) -> int:
+    if text is None or not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise Final(Code.BAD_REQUEST, f"{name} is {text!r}; a whole number from 0 is expected.")
+    return int(text)
+
+
+def _missing(name: str) -> str:
+    told = f"Upload-Metadata doesn't tell the {name}."
+    raise Final(Code.BAD_REQUEST, told, hint="Send `importer` and its name in base64, with a blank between.")
+
+
+def _require_offset(upload: Upload, offset: int) -> None:
+    if offset != upload.received:
+        told = f"Upload-Offset is {offset:,}, and {upload.received:,} bytes have come."
+        raise Final(Code.WRONG_OFFSET, told, hint="Ask with HEAD, and go on from there.")
+
+
+def _require_body(request: Request) -> None:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip()
+    if kind != _BODY:
+        raise Final(Code.UNSUPPORTED_BODY, f"The body's content type is {kind!r}; {_BODY} is expected.")
+
+
+def _metadata(text: str) -> dict[str, str]:
+    """Names and values; a value may be missing."""
+    told: dict[str, str] = {}
+    for pair in filter(None, (each.strip() for each in text.split(","))):
+        name, _, value = pair.partition(" ")
+        try:
+            told[name] = base64.b64decode(value, validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError) as error:
+            told_so = f"Upload-Metadata has a value of {name!r} that is no text in base64."
+            raise Final(Code.BAD_REQUEST, told_so) from error
+    return told
+
+
+@dataclass(frozen=True, slots=True)
+class _Checksum:
+    """What the body of a request is said to be."""
+
+    hash: Any  # hashlib's own, which has no public type
+    expected: bytes
+
+    @classmethod
+    def of(cls, text: str) -> "_Checksum":
+        algorithm, _, value = text.partition(" ")
+        if algorithm not in _ALGORITHMS:
+            raise Final(Code.BAD_REQUEST, f"Upload-Checksum is by {algorithm!r}; sha1 or sha256 is expected.")
+        try:
+            return cls(hashlib.new(algorithm, usedforsecurity=False), base64.b64decode(value, validate=True))
+        except binascii.Error as error:
+            raise Final(Code.BAD_REQUEST, "Upload-Checksum has no value in base64.") from error
+
+    def holds(self) -> bool:
+        return self.hash.digest() == self.expected
