@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import httpx
 import openpyxl
@@ -115,7 +115,11 @@ def state(site: Site, export: Any) -> Any:
 
 
 def files(exporter: Exporter) -> list[Path]:
-    return [path for path in exporter.folder.rglob("*") if path.is_file()]
+    return [path for path in folder_of(exporter).rglob("*") if path.is_file()]
+
+
+def folder_of(exporter: Exporter) -> Path:
+    return exporter.settings.data_dir / "files" / "exports"
 
 
 def sheet(workbook: bytes) -> list[tuple[Any, ...]]:
@@ -404,15 +408,18 @@ def test_files_go_when_their_time_is_over(site: Site, exporter: Exporter) -> Non
     add_users(site, 1)
     kept, old = ordered(site).json(), ordered(site).json()
     exporter.work()
-    (exporter.folder / kept["id"] / "left-over.csv").touch()
-    (exporter.folder / str(OTHER)).mkdir()
-    (exporter.folder / str(OTHER) / ".rowcall-1.part").touch()
+    folder = folder_of(exporter)
+    (folder / kept["id"] / "left-over.csv").touch()
+    (folder / str(OTHER)).mkdir()
+    (folder / str(OTHER) / ".rowcall-1.part").touch()
+    (folder / str(uuid4())).mkdir()
     run(site, f"UPDATE rowcall.export_job SET expires_at = now() - interval '1 s' WHERE id = '{old['id']}'")
     exporter.tidy()
     assert state(site, old)["state"] == "EXPIRED"
     assert refused(site.client.get(f"/v1/exports/{old['id']}/download")) == (410, "EXPORT_EXPIRED")
     assert site.client.get(f"/v1/exports/{kept['id']}/download").status_code == 200
     assert [path.parent.name for path in files(exporter)] == [kept["id"]]
+    assert [path.name for path in folder.iterdir()] == [kept["id"]]
 
 
 def test_exports_of_others_are_not_found(site: Site, exporter: Exporter) -> None:

@@ -16,11 +16,13 @@ from rowcall.api.app import create_app
 from rowcall.api.service import Service
 from rowcall.config import Settings, settings_from
 from rowcall.errors import Final, Retryable
+from rowcall.export import known_resources
 from rowcall.model import Code
 from rowcall.store import bucket, files
 from rowcall.store.bucket import BucketStore
 from rowcall.store.db import Database
 from rowcall.store.files import FileStore, FolderStore, StoredFile, file_store
+from rowcall.worker.exports import Exporter
 from rowcall.worker.worker import Worker
 
 from ..api.town import prepared, served
@@ -252,6 +254,42 @@ def test_a_worker_elsewhere_works_on_what_a_server_took(hosts: Hosts) -> None:
         assert (done["state"], done["counts"]["rows"]) == ("COMPLETED", rows)
     left = [path for path in hosts.folder.rglob("*") if path.is_file()]
     assert (left, under_way(hosts.store), len(list(hosts.store.locations()))) == ([], 0, 2)
+
+
+def test_an_export_of_a_worker_elsewhere_can_be_downloaded_here(hosts: Hosts) -> None:
+    hosts.worked_on(hosts.sent(LARGE).json()["id"])
+    ordered = hosts.client.post("/v1/exports", json={"resource": "users", "format": "csv"}).json()
+    stale = hosts.client.post("/v1/exports", json={"resource": "users", "format": "ndjson"}).json()
+    exporter = Exporter(hosts.database, known_resources(hosts.worker.registry), hosts.worker.settings)
+    exporter.work()
+    place = f"/v1/exports/{ordered['id']}/download"
+    whole = hosts.client.get(place)
+    told = hosts.client.get(f"/v1/exports/{ordered['id']}").json()
+    assert (told["state"], told["progress"]["bytes"], whole.status_code) == ("COMPLETED", len(whole.content), 200)
+    assert (whole.content.count(b"\n"), whole.headers["accept-ranges"]) == (33_002, "bytes")
+    head = hosts.client.head(place)
+    assert (head.status_code, head.headers["content-length"], head.content) == (
+        200,
+        str(told["progress"]["bytes"]),
+        b"",
+    )
+    for asked, part in (("100-199", slice(100, 200)), ("-50", slice(-50, None)), ("9000000-", slice(9_000_000, None))):
+        answer = hosts.client.get(place, headers={"Range": f"bytes={asked}"})
+        assert (answer.status_code, answer.content) == (206, whole.content[part])
+    last = int(told["progress"]["bytes"]) - 1
+    assert answer.headers["content-range"] == f"bytes 9000000-{last}/{last + 1}"
+    assert hosts.client.get(place, headers={"Range": f"bytes={last + 1}-"}).status_code == 416
+    assert hosts.client.get(place, headers={"Range": "bytes=0-1,5-6"}).content == whole.content
+    assert [path for path in hosts.folder.rglob("*") if path.is_file()] == []
+    assert len(list(hosts.store.exports())) == 2
+
+    with hosts.database.connect() as connection:
+        connection.execute("UPDATE rowcall.export_job SET expires_at = now() WHERE id = %s", [stale["id"]])
+    exporter.tidy()
+    assert [location.partition("/")[0] for location in hosts.store.exports()] == [ordered["id"]]
+    (location,) = hosts.store.exports()
+    hosts.store.remove_export(location)
+    assert hosts.client.get(place).json()["code"] == "EXPORT_EXPIRED"
 
 
 def test_the_same_large_file_stays_stored_once(hosts: Hosts) -> None:

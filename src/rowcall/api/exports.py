@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query, Request, Response
 from psycopg import Connection
 
 from rowcall.api.audit import audit
-from rowcall.api.downloads import MEDIA_TYPES, disposition, file_answer
+from rowcall.api.downloads import MEDIA_TYPES, Download, disposition, file_answer
 from rowcall.api.export_models import ExportAnswer, ExportOrder, ExportPage
 from rowcall.api.idempotency import TheKey
 from rowcall.api.items import TheView
@@ -28,9 +28,9 @@ from rowcall.model import Code, ExportState
 from rowcall.store import exports
 from rowcall.store.db import Database
 from rowcall.store.exports import Export, ExportRequest
+from rowcall.store.files import file_store
 from rowcall.store.jobs import get_job
 from rowcall.store.requests import Origin
-from rowcall.worker.exports import FOLDER
 from rowcall.worker.queue import EXPORT, nudge
 
 router = APIRouter(tags=["exports"])
@@ -274,8 +274,8 @@ def download_export(export_id: UUID, request: Request, at: TheService, caller: T
 
 
 def _file(request: Request, at: Service, export: Export) -> Response:
-    path = at.settings.data_dir / FOLDER / (export.location or "")
-    return file_answer(request, path, name=export.file_name, kind=export.format, tag=str(export.claim))
+    file = Download(export.file_name, export.format, export.bytes, tag=str(export.claim))
+    return file_answer(request, file, file_store(at.settings).export_file(export.location or ""))
 
 
 @router.post("/v1/exports/{export_id}/cancel", responses=_refusals(404, 409, 422, 503))

@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import boto3
 from boto3.exceptions import Boto3Error
@@ -25,14 +25,14 @@ from rowcall.config import BUCKET
 from rowcall.errors import Retryable
 from rowcall.formats.reading import MIB
 from rowcall.model import Code
-from rowcall.store.files import FileStore, Incoming, StoredFile, by_content, changed, gone, is_ours
+from rowcall.store.files import FileStore, Incoming, Reader, StoredFile, by_content, changed, gone, is_ours
 
 _PART = 8 * MIB
 _MOST_PARTS = 10_000
 """Of one object, says S3."""
 _AT_ONCE = 2
 """Parts of one file under way, so that an upload takes no more than three in memory."""
-_LARGE = "large/"
+_LARGE, _EXPORTS = "large/", "exports/"
 _ABANDONED = 2 * 86_400
 _MISSING = ("404", "NoSuchKey", "NotFound")
 _sending = ThreadPoolExecutor(16, thread_name_prefix="s3")
@@ -61,43 +61,43 @@ class BucketStore(FileStore):
     def adopt(self, path: Path, sha256: str, size: int) -> StoredFile:
         location = by_content(sha256)
 
-        def sent() -> None:
-            parts = TransferConfig(multipart_chunksize=_part_size(size), multipart_threshold=_PART, max_concurrency=4)
-            with asking(self.where):
-                self.s3.upload_file(str(path), **self.key(location), Config=parts)
-
         def put_back(_: str) -> str:
             if not self.has(location):
-                sent()
+                self._send_file(path, location)
             return location
 
         if path.is_file():
-            sent()
+            self._send_file(path, location)
         elif not self.has(location):
             raise gone(path)
         return StoredFile(sha256, size, location, put_back)
+
+    def _send_file(self, path: Path, location: str) -> None:
+        size = _part_size(path.stat().st_size)
+        parts = TransferConfig(multipart_chunksize=size, multipart_threshold=_PART, max_concurrency=4)
+        with asking(self.where):
+            self.s3.upload_file(str(path), **self.key(location), Config=parts)
 
     def _fetched(self, file: StoredFile, copies: Path) -> Path:
         copies.mkdir(parents=True, exist_ok=True)
         target, digest, size = copies / file.sha256, hashlib.sha256(), 0
         with target.open("wb") as out:
-            for block in self._blocks(file.location):
+            for block in self._stored(file.location):
                 digest.update(block)
                 size += out.write(block)
         if digest.hexdigest() != file.sha256:
             raise changed(f"{self.where}/{file.location}", file, size, digest.hexdigest())
         return target
 
-    def _blocks(self, location: str) -> Iterator[bytes]:
+    def _stored(self, location: str) -> Iterator[bytes]:
         with asking(self.where):
             try:
-                body = self.s3.get_object(**self.key(location))["Body"]
+                answer = self.s3.get_object(**self.key(location))
             except ClientError as error:
                 if _code(error) in _MISSING:
                     raise gone(f"{self.where}/{location}") from error
                 raise
-            with body:
-                yield from body.iter_chunks(MIB)
+            yield from _blocks(answer["Body"])
 
     def has(self, location: str) -> bool:
         if Path(location).is_absolute():
@@ -135,11 +135,14 @@ class BucketStore(FileStore):
         return self.where
 
     def locations(self) -> Iterator[str]:
+        return (location for location in self._below("") if not location.startswith(_EXPORTS))
+
+    def _below(self, folder: str) -> Iterator[str]:
+        prefix = self._prefix + folder
         with asking(self.where):
-            pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=self._prefix)
-            for page in pages:
+            for page in self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix):
                 for found in page.get("Contents", []):
-                    yield found["Key"][len(self._prefix) :]
+                    yield found["Key"][len(prefix) :]
 
     def sweep(self) -> int:
         """Give up files that came half. Only their age tells those of a process that was killed from others."""
@@ -152,6 +155,33 @@ class BucketStore(FileStore):
                     self.s3.abort_multipart_upload(**given)
                     count += 1
         return count
+
+    def export_folder(self, export_id: UUID, *, copies: Path) -> Path:
+        folder = copies / str(export_id)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def publish(self, path: Path, location: str) -> None:
+        self._send_file(path, _EXPORTS + location)
+        path.unlink()
+        path.parent.rmdir()
+
+    def export_file(self, location: str) -> Path | Reader:
+        if not self.has(_EXPORTS + location):
+            raise FileNotFoundError(location)
+
+        def read(first: int, last: int) -> Iterator[bytes]:
+            with asking(self.where):
+                answer = self.s3.get_object(**self.key(_EXPORTS + location), Range=f"bytes={first}-{last}")
+            return _blocks(answer["Body"])
+
+        return read
+
+    def exports(self) -> Iterator[str]:
+        return self._below(_EXPORTS)
+
+    def remove_export(self, location: str) -> None:
+        self._delete(_EXPORTS + location)
 
 
 class _IntoBucket(Incoming):
@@ -220,6 +250,11 @@ class _IntoBucket(Incoming):
         wait(self._under_way)  # a part that comes after the end would stay for ever
         with suppress(BotoCoreError, ClientError):  # swept later
             self._store.s3.abort_multipart_upload(**self._store.key(self._location), UploadId=self._upload)
+
+
+def _blocks(body: Any) -> Iterator[bytes]:
+    with body:
+        yield from body.iter_chunks(MIB)
 
 
 def _part_size(most: int) -> int:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import BinaryIO
+from uuid import UUID
 
 from rowcall.config import Settings
 from rowcall.errors import Final, Retryable
@@ -21,6 +22,8 @@ from rowcall.model import Code
 from rowcall.store.synced import SyncedFile, sync_folder
 
 _OURS = re.compile(r"(^|/)([0-9a-f]{64}|large/[0-9a-f-]{36})$")
+Reader = Callable[[int, int], Iterator[bytes]]
+"""Takes the first and the last byte that are wanted."""
 _ABANDONED = 2 * 86_400
 """Seconds after which what came half and was never kept can't be under way any more."""
 
@@ -164,13 +167,35 @@ class FileStore(ABC):
     def sweep(self) -> int:
         """Take away what processes that were killed left half stored; how many."""
 
+    # -- files of exports, below a folder for each
+
+    @abstractmethod
+    def export_folder(self, export_id: UUID, *, copies: Path) -> Path:
+        """A folder on this host in which to write the file of an export, before it is published."""
+
+    @abstractmethod
+    def publish(self, path: Path, location: str) -> None:
+        """Have a durable file that lies in its `export_folder` at a location for all hosts."""
+
+    @abstractmethod
+    def export_file(self, location: str) -> Path | Reader:
+        """The file of an export: a path on this host, or how to read it; FileNotFoundError if there is none."""
+
+    @abstractmethod
+    def exports(self) -> Iterator[str]:
+        """All that lies in folders of exports: `ID/NAME`, and `ID/` of one that has no file."""
+
+    @abstractmethod
+    def remove_export(self, location: str) -> None:
+        """Delete such a file, and its folder if it is empty then."""
+
 
 class FolderStore(FileStore):
     """Files in a folder: of this host, or one that it shares with others."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder / "incoming")
-        self.folder = folder
+        self.folder, self._exports = folder, folder / "exports"
 
     def begin(self, *, most: int | None = None) -> Incoming:
         return _IntoFolder(self.folder, most)
@@ -217,11 +242,38 @@ class FolderStore(FileStore):
 
     def locations(self) -> Iterator[str]:
         for path in self.folder.rglob("*"):
-            if path.is_file() and self.uploads not in path.parents:
+            if path.is_file() and not {self.uploads, self._exports}.intersection(path.parents):
                 yield str(path.relative_to(self.folder))
 
     def sweep(self) -> int:
         return remove_old(self.folder, "incoming-*", _ABANDONED)
+
+    def export_folder(self, export_id: UUID, *, copies: Path) -> Path:  # noqa: ARG002 (needs none)
+        folder = self._exports / str(export_id)
+        folder.mkdir(parents=True, exist_ok=True)
+        sync_folder(self._exports)
+        return folder
+
+    def publish(self, path: Path, location: str) -> None:
+        pass  # written where it belongs
+
+    def export_file(self, location: str) -> Path | Reader:
+        path = self._exports / location
+        path.stat()
+        return path
+
+    def exports(self) -> Iterator[str]:
+        for folder in self._exports.glob("*/"):
+            names = [path.name for path in folder.glob("*")] or [""]
+            yield from (f"{folder.name}/{name}" for name in names)
+
+    def remove_export(self, location: str) -> None:
+        path = self._exports / location
+        with suppress(OSError):
+            if not location.endswith("/"):
+                path.unlink(missing_ok=True)
+                path = path.parent
+            path.rmdir()
 
 
 class _IntoFolder(Incoming):

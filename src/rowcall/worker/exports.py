@@ -5,12 +5,11 @@ export on: whoever was cut off and comes back writes into a file that nobody wil
 """
 
 import logging
-import shutil
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import TracebackType
 from typing import Any, Literal, Self
 from uuid import UUID
@@ -29,13 +28,11 @@ from rowcall.model import Code
 from rowcall.store import exports
 from rowcall.store.db import Database
 from rowcall.store.exports import Export
-from rowcall.store.synced import sync_folder
+from rowcall.store.files import FileStore, file_store
 from rowcall.worker.queue import EXPORT, nudge
 
 EXPORTS_AT_ONCE = 2
 """Exports that one worker process writes, beside its jobs."""
-FOLDER = "exports"
-"""Where the files lie, below the data directory: a folder for each export."""
 _RECOVERY, _TIDYING = "* * * * * */10", "*/5 * * * *"
 _ATTEMPTS = 5
 _EVERY = 0.5
@@ -54,8 +51,8 @@ class Exporter:
     stop: threading.Event = field(default_factory=threading.Event)
 
     @property
-    def folder(self) -> Path:
-        return self.settings.data_dir / FOLDER
+    def store(self) -> FileStore:
+        return file_store(self.settings)
 
     def work(self) -> None:
         """Write exports until none waits; nothing, if this process writes enough of them already."""
@@ -76,18 +73,14 @@ class Exporter:
     def tidy(self) -> None:
         """Let go of exports whose time is over, and remove files that belong to no export."""
         # Looked for first: the export of a file that is there by now is known by now.
-        found = {UUID(path.name): path for path in self.folder.glob("*") if _is_id(path.name)}
+        found = {location: export_id for location in self.store.exports() if (export_id := _id_in(location))}
         with self.database.reconnect("chores") as connection:
             if expired := exports.expire(connection):
                 _log.info("%s exports expired", expired)
-            kept = exports.files_of(connection, found)
-        for export_id, path in found.items():
-            if export_id not in kept:
-                shutil.rmtree(path, ignore_errors=True)
-            elif location := kept[export_id]:
-                for file in path.iterdir():
-                    if file != self.folder / location:
-                        file.unlink(missing_ok=True)
+            kept = exports.files_of(connection, set(found.values()))
+        for location, export_id in found.items():
+            if export_id not in kept or kept[export_id] not in (None, location):
+                self.store.remove_export(location)
 
     def _write_next(self) -> bool:
         """Write the next export; False if there is none, or none should be tried right now."""
@@ -102,23 +95,22 @@ class Exporter:
                     exports.let_go(session, export.id)
 
     def _write(self, session: Connection[Any], export: Export) -> bool:
-        path = self.folder / str(export.id) / f"{export.claim}.{export.format}"
+        location = f"{export.id}/{export.claim}.{export.format}"
         try:
-            rows = self._written(session, export, path)
+            rows, size = self._written(session, export, location)
         except _NotWanted as ended:
             if ended.why == "stopping":
                 exports.put_back(session, export)
             return True
         except Exception as error:
             return self._failed(session, export, error)
-        return self._complete(session, export, path, rows)
+        return self._complete(session, export, location, rows, size)
 
-    def _complete(self, session: Connection[Any], export: Export, path: Path, rows: int) -> bool:
-        location, days = f"{export.id}/{path.name}", self.settings.export_days
-        size = path.stat().st_size
+    def _complete(self, session: Connection[Any], export: Export, location: str, rows: int, size: int) -> bool:
         try:
+            days = self.settings.export_days
             if not exports.complete(session, export, rows=rows, size=size, location=location, days=days):
-                path.unlink(missing_ok=True)  # cancelled at the last moment
+                self.store.remove_export(location)  # cancelled at the last moment
         except psycopg.Error as error:  # it may have been noted all the same: the file stays until that is known
             _log.warning("export %s: %s", export.id, failure_of(error).code)
             return False
@@ -133,25 +125,29 @@ class Exporter:
             exports.note_error(session, export, failure)
         return False
 
-    def _written(self, session: Connection[Any], export: Export, path: Path) -> int:
-        """The rows of the file, once it is complete, durable and has its name."""
+    def _written(self, session: Connection[Any], export: Export, location: str) -> tuple[int, int]:
+        """The rows and bytes of the file, once it is complete and durable at its location."""
         if export.attempts > _ATTEMPTS:
             told = f"It was begun {_ATTEMPTS} times and interrupted each time."
             raise Final(Code.INTERRUPTED, (export.last_error or {}).get("message") or told, hint="Ask for it again.")
-        shutil.rmtree(path.parent, ignore_errors=True)  # what an earlier attempt left
-        path.parent.mkdir(parents=True)
-        sync_folder(self.folder)
+        folder = self.store.export_folder(export.id, copies=self.settings.data_dir / "copies")
+        for left in folder.iterdir():  # by an earlier attempt
+            left.unlink(missing_ok=True)
+        path = folder / PurePath(location).name
         with self.database.reconnect("export") as connection:
-            watch = _Watch(session, connection, export, path.parent, self.stop)
+            watch = _Watch(session, connection, export, folder, self.stop)
             try:
                 with watch, snapshot(connection, export.organisation_id):
                     chosen = choose(connection, export.request, self.resources, export.organisation_id)
                     watch.total = count_rows(connection, chosen)
-                    return export_request(connection, chosen, export.request, path, progress=watch.progress)
+                    rows = export_request(connection, chosen, export.request, path, progress=watch.progress)
             except Exception as error:
                 if watch.why:
                     raise _NotWanted(watch.why) from error
                 raise
+        size = path.stat().st_size
+        self.store.publish(path, location)
+        return rows, size
 
 
 class _NotWanted(Exception):
@@ -219,11 +215,12 @@ class _Watch:
             return 0
 
 
-def _is_id(name: str) -> bool:
+def _id_in(location: str) -> UUID | None:
+    """Of which export it is, unless it is something of somebody else's."""
     try:
-        return str(UUID(name)) == name
+        return UUID(location.partition("/")[0])
     except ValueError:
-        return False
+        return None
 
 
 def add_export_tasks(app: App, exporter: Exporter) -> None:
