@@ -1,22 +1,19 @@
 """Runs the `rowcall` command as a user does, and measures what it took."""
 
+import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import BinaryIO
 
 COMMAND = Path(sys.executable).parent / "rowcall"
-
-# On Linux a process begins with the peak memory of the one that starts it: a small one in between keeps ours out.
-_MEASURE = """
-import resource, subprocess, sys
-status = subprocess.call(sys.argv[2:])
-with open(sys.argv[1], "w") as file:
-    file.write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
-sys.exit(status)
-"""
 
 
 @dataclass(frozen=True)
@@ -30,13 +27,38 @@ class Done:
 
 
 def rowcall(*arguments: str | Path, stdin: bytes = b"", **environment: str) -> Done:
-    with tempfile.NamedTemporaryFile() as peak:
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", _MEASURE, peak.name, COMMAND, *arguments],
-            input=stdin,
-            capture_output=True,
-            check=False,
-            env={**os.environ, "COLUMNS": "120", **environment},
-        )
-        memory = int(Path(peak.name).read_text()) / 1024
-    return Done(done.returncode, done.stdout.decode(), done.stderr.decode(), memory)
+    """In a process of its own, which is forked from one that has loaded the program already."""
+    message = {
+        "arguments": [str(each) for each in arguments],
+        "environment": {**os.environ, "COLUMNS": "120", **environment},
+        "folder": str(Path.cwd()),
+    }
+    reading, writing = os.pipe()
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, os.fdopen(writing, "wb") as feeding:
+        asked, _ = _forker()
+        socket.send_fds(asked, [json.dumps(message).encode()], [reading, out.fileno(), err.fileno()])
+        os.close(reading)
+        feeder = threading.Thread(target=_feed, args=[feeding, stdin])
+        feeder.start()
+        answer = asked.recv(1000)
+        feeder.join()
+        assert answer, "the process that runs commands is gone"
+        status, memory = json.loads(answer)
+        out.seek(0)
+        err.seek(0)
+        return Done(status, out.read().decode(), err.read().decode(), memory / 1024)
+
+
+def _feed(pipe: BinaryIO, content: bytes) -> None:
+    with suppress(BrokenPipeError), pipe:  # it need not be read
+        pipe.write(content)
+
+
+@cache
+def _forker() -> tuple[socket.socket, subprocess.Popen[bytes]]:
+    """It ends with us, when its socket does."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.settimeout(300)
+    with theirs:
+        command = [sys.executable, Path(__file__).with_name("forker.py"), str(theirs.fileno())]
+        return ours, subprocess.Popen(command, pass_fds=[theirs.fileno()])
