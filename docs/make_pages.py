@@ -1,8 +1,10 @@
-"""Makes what the documentation shows of the product itself: the commands' help, the settings, the picture of `inspect`.
+"""Makes what the documentation shows of the product itself: the commands' help, the settings, the OpenAPI document,
+the picture of `inspect`.
 
 Run `make docs` after changing one; a test fails when the pages are stale.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -14,10 +16,14 @@ from rich.console import Console
 from rich.text import Text
 from typer.testing import CliRunner
 
+from rowcall.api.app import create_app
+from rowcall.api.service import Service
 from rowcall.cli import app
 from rowcall.cli.inspect import look_through, show
-from rowcall.config import LIMIT_SETTINGS, SETTINGS, Setting
+from rowcall.config import LIMIT_SETTINGS, SETTINGS, Setting, Settings
 from rowcall.formats import Profile, open_rows
+from rowcall.importer.registry import Registry
+from rowcall.store.db import Database
 
 DOCS = Path(__file__).parent
 SAMPLE = DOCS.parent / "samples" / "kunden.csv"
@@ -54,6 +60,13 @@ def reference(text: str) -> str:
     return _with(text, "limits", table(LIMIT_SETTINGS, "limits"))
 
 
+def openapi() -> str:
+    """The OpenAPI document, as every service has it."""
+    nowhere = Database("postgresql://").pool("docs", 1)  # never opened
+    service = Service(Settings(data_dir=Path()), Registry(()), nowhere)
+    return json.dumps(create_app(service).openapi(), indent=1, ensure_ascii=False) + "\n"
+
+
 def _with(text: str, part: str, made: str) -> str:
     before, rest = text.split(MADE.format(part))
     after = rest.split(END.format(part))[1]
@@ -87,5 +100,6 @@ def import_picture() -> str:
 if __name__ == "__main__":
     page = DOCS / "reference.md"
     page.write_text(reference(page.read_text()))
+    (DOCS / "openapi.json").write_text(openapi())
     (DOCS / "inspect.svg").write_text(picture())
     (DOCS / "import.svg").write_text(import_picture())

@@ -571,7 +571,7 @@ def test_one_record_of_many_cells_adds_few_columns(site: Site) -> None:
     assert json.loads(json.loads(lines[1])["column 103 and beyond"]) == ["x"] * 200
 
 
-def test_export_and_grid_take_the_same_filters_and_every_answer_is_documented() -> None:
+def test_export_and_grid_take_the_same_filters() -> None:
     paths = create_app(Service(settings_from({}), load_registry(), Database("").pool("serve", 1))).openapi()["paths"]
 
     def filters(path: str, method: str) -> set[str]:
@@ -580,11 +580,6 @@ def test_export_and_grid_take_the_same_filters_and_every_answer_is_documented() 
     wanted = filters("/v1/imports/{job_id}/items", "get") - {"after", "pageSize"}
     assert filters("/v1/imports/{job_id}/results/export", "get") - {"format", "bom"} == wanted
     assert filters("/v1/imports/{job_id}/export", "post") - {"format", "bom"} == wanted
-    for path in [path for path in paths if "export" in path]:
-        for operation in paths[path].values():
-            for status, answer in operation["responses"].items():
-                assert answer["content"], (path, status)
-                assert int(status) < 400 or "application/problem+json" in answer["content"], (path, status)
 
 
 @one_server

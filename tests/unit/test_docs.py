@@ -57,6 +57,7 @@ def _pages() -> ModuleType:
 def test_generated_pages_are_fresh() -> None:
     pages = _pages()
     assert pages.reference(REFERENCE) == REFERENCE, "run: make docs"
+    assert pages.openapi() == (ROOT / "docs" / "openapi.json").read_text(), "run: make docs"
     assert pages.picture() == (ROOT / "docs" / "inspect.svg").read_text(), "run: make docs"
 
 

@@ -8,10 +8,26 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rowcall.api import audit, events, exports, guards, health, imports, items, metrics, moves, problems, tus, webhooks
+from rowcall.api import (
+    audit,
+    events,
+    exports,
+    guards,
+    health,
+    imports,
+    items,
+    metrics,
+    moves,
+    openapi,
+    problems,
+    tus,
+    webhooks,
+)
+from rowcall.api.models import ImportConfig
 from rowcall.api.observed import Observed
 from rowcall.api.probes import Probes
 from rowcall.api.service import Service
+from rowcall.api.urls import UrlImport
 from rowcall.engine.observe import listening
 from rowcall.telemetry.logs import WorkLog
 from rowcall.telemetry.tracing import Tracing
@@ -36,6 +52,10 @@ def create_app(service: Service, *, tracing: Tracing | None = None) -> FastAPI:
     app = FastAPI(
         title="Rowcall",
         version="1",
+        description=openapi.DESCRIPTION,
+        license_info={"name": "Apache License 2.0", "identifier": "Apache-2.0"},
+        openapi_tags=[{"name": name, "description": told} for name, told in openapi.TAGS.items()],
+        generate_unique_id_function=openapi.operation_id,
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
@@ -50,6 +70,7 @@ def create_app(service: Service, *, tracing: Tracing | None = None) -> FastAPI:
     for part in (imports, items, moves, events, tus, exports, audit, health, metrics, webhooks):
         app.include_router(part.router)
     problems.install(app)
+    openapi.install(app, ImportConfig, UrlImport)
     return app
 
 

@@ -7,11 +7,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from psycopg import Connection
 
-from rowcall.api.models import REFUSALS, Wire
+from rowcall.api.models import Text, Wire
+from rowcall.api.openapi import refusals
 from rowcall.api.service import Caller, TheCaller, TheService
 from rowcall.store.audit import Actor, WantedEntries, add_entry, page_of_entries
 
-router = APIRouter(prefix="/v1/audit", tags=["audit"], responses=REFUSALS)
+router = APIRouter(prefix="/v1/audit", tags=["audit"])
 
 
 class AuditEntry(Wire):
@@ -51,13 +52,13 @@ def audit(
     add_entry(connection, actor, action, subject, details)
 
 
-@router.get("")
+@router.get("", responses=refusals())
 def read_audit(
     at: TheService,
     caller: TheCaller,
-    account: str | None = None,
-    action: Annotated[str | None, Query(examples=["import.create"])] = None,
-    subject: Annotated[str | None, Query(description="What it was done to, such as a job's id.")] = None,
+    account: Text | None = None,
+    action: Annotated[Text | None, Query(examples=["import.create"])] = None,
+    subject: Annotated[Text | None, Query(description="What it was done to, such as a job's id.")] = None,
     after: Annotated[int | None, Query(ge=1, le=2**63 - 1, description="The `next` of the page before.")] = None,
     page_size: Annotated[int, Query(alias="pageSize", ge=1, le=1000)] = 100,
 ) -> AuditPage:

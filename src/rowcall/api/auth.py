@@ -1,5 +1,6 @@
 """Who sends a request: by its key; without one only this machine, and only while there are no keys at all."""
 
+import math
 import time
 from collections import OrderedDict
 from ipaddress import ip_address
@@ -204,6 +205,7 @@ def _forbidden(caller: Caller, needed: Scope) -> _Refused:
 
 
 def _too_many(wait: float, detail: str) -> _Refused:
-    answer = problem(429, Code.TOO_MANY_REQUESTS, detail, hint=f"Try again in {wait:.0f} s.")
-    answer.headers["Retry-After"] = str(max(1, round(wait + 0.5)))
+    seconds = max(1, math.ceil(wait))
+    answer = problem(429, Code.TOO_MANY_REQUESTS, detail, hint=f"Try again in {seconds} s.")
+    answer.headers["Retry-After"] = str(seconds)
     return _Refused(answer)

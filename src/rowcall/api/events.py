@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 import psycopg
@@ -19,14 +19,15 @@ from fastapi.responses import StreamingResponse
 from psycopg_pool import PoolTimeout
 from pydantic import BaseModel
 
-from rowcall.api.models import REFUSALS, EventAnswer, EventsAnswer, JobAnswer
+from rowcall.api.models import EventAnswer, EventsAnswer, JobAnswer
+from rowcall.api.openapi import refusals
 from rowcall.api.service import Caller, Service, TheCaller, TheService
 from rowcall.engine.documents import job_document
 from rowcall.errors import Final, RowcallError
 from rowcall.model import ENDED, Code
 from rowcall.store import jobs, results
 
-router = APIRouter(prefix="/v1/imports/{job_id}/events", tags=["imports"], responses=REFUSALS)
+router = APIRouter(prefix="/v1/imports/{job_id}/events", tags=["imports"])
 _EVERY = 1.0
 _SIGN_OF_LIFE = 15.0
 _STILL_WELCOME = 30.0
@@ -34,6 +35,26 @@ _STILL_WELCOME = 30.0
 _MOST_STREAMS = 50
 """Of one account at a time, in one process."""
 _KIND = "text/event-stream"
+_STREAM = """\
+retry: 2000
+
+event: state
+id: 7
+data: {"id":7,"before":"PROCESSING","after":"COMPLETED","at":"2026-11-16T09:00:04Z"}
+
+event: progress
+id: 7
+data: {"id":"019a8c2e-5d0b-7c3a-9c41-2b7f6a1e0d11","state":"COMPLETED"}
+"""
+_ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "What happened, and the job as it is. In a stream, the `data` of `state` is an `EventAnswer`, "
+        "that of `progress` a whole `JobAnswer`; lines that begin with a colon are signs of life.",
+        "content": {_KIND: {"schema": {"type": "string"}, "example": _STREAM}},
+    },
+    204: {"description": "The job has ended, and all of it was seen: don't come back."},
+    **refusals(Code.JOB_NOT_FOUND),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +134,17 @@ def _answer(job: jobs.Job, counts: jobs.JobCounts) -> JobAnswer:
     return JobAnswer.model_validate(job_document(job, counts))
 
 
-@router.get("", response_model=EventsAnswer, responses={200: {"content": {_KIND: {}}}, 204: {"description": "No more"}})
+@router.get("", response_model=EventsAnswer, responses=_ANSWERS)
 async def read_events(
     request: Request,
     job_id: UUID,
     at: TheService,
     caller: TheCaller,
-    accept: Annotated[str, Header()] = "",
-    last_event_id: Annotated[str | None, Header(description="The last event that was seen.")] = None,
-    after: Annotated[int, Query(ge=0, description="The same, for those who ask.")] = 0,
+    accept: Annotated[str, Header(include_in_schema=False)] = "",
+    last_event_id: Annotated[
+        str | None, Header(alias="Last-Event-ID", description="The last event that was seen.")
+    ] = None,
+    after: Annotated[int, Query(ge=0, le=2**63 - 1, description="The same, for those who ask.")] = 0,
 ) -> Response:
     """How a job goes: as server-sent events if `text/event-stream` is accepted, else what happened so far.
 

@@ -4,30 +4,23 @@ from datetime import datetime
 from typing import Annotated, Literal, Self
 from uuid import UUID
 
-from pydantic import ConfigDict, Field, JsonValue, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import Field, model_validator
 
 from rowcall.api.items import statuses_in
-from rowcall.api.models import Told, Wire
+from rowcall.api.models import Flag, Text, Told, Wire
 from rowcall.formats import WriteFormat
 from rowcall.model import ExportState
 from rowcall.store.exports import Export, ExportRequest
 from rowcall.store.grid import Wanted
 
 
-def _example(**example: JsonValue) -> ConfigDict:
-    return ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, extra="forbid", json_schema_extra={"example": dict(example)}
-    )
-
-
 class View(Wire):
     """Which rows of a job, as the grid (`GET /v1/imports/{id}/items`) has them."""
 
-    statuses: Annotated[list[str], Field(max_length=20)] = []  # noqa: RUF012 (Pydantic copies it)
-    code: str | None = None
-    field: str | None = None
-    text: Annotated[str | None, Field(max_length=200, description="Somewhere in a cell.")] = None
+    statuses: Annotated[list[Text], Field(max_length=20)] = []  # noqa: RUF012 (Pydantic copies it)
+    code: Text | None = None
+    field: Text | None = None
+    text: Annotated[Text | None, Field(max_length=200, description="Somewhere in a cell.")] = None
     sort: Literal["row", "-row", "updated", "-updated"] = "row"
 
     def wanted(self) -> Wanted:
@@ -39,12 +32,10 @@ class View(Wire):
 class ExportOrder(Wire):
     """What to export: rows of a resource, or what became of the rows of a job."""
 
-    model_config = _example(resource="users", format="csv", fields=["id", "email"], filters=["role=author"])
-
     format: WriteFormat
-    resource: str | None = Field(None, max_length=200, description="What a pack offers, such as `users`.")
-    fields: list[str] = Field([], max_length=2000, description="In this order; all of the resource if none are named.")
-    filters: list[str] = Field(
+    resource: Text | None = Field(None, max_length=200, description="What a pack offers, such as `users`.")
+    fields: list[Text] = Field([], max_length=2000, description="In this order; all of the resource if none are named.")
+    filters: list[Text] = Field(
         [],
         max_length=100,
         description="`field=value`, or `!=`, `>=`, `<=`, `>`, `<`; `field=null` for none. Rows meet all of them; "
@@ -52,7 +43,7 @@ class ExportOrder(Wire):
     )
     job: UUID | None = Field(None, description="The job, instead of a resource.")
     view: View | None = Field(None, description="Which rows of the job.")
-    bom: bool = Field(False, description="Begin a CSV file with a byte order mark, for Excel.")
+    bom: Flag = Field(False, description="Begin a CSV file with a byte order mark, for Excel.")
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -87,23 +78,6 @@ class ExportProgress(Wire):
 
 class ExportAnswer(Wire):
     """An export and how far it is."""
-
-    model_config = _example(
-        id="019a8c2e-5d0b-7c3a-9c41-2b7f6a1e0d11",
-        state="COMPLETED",
-        resource="users",
-        job=None,
-        format="csv",
-        fileName="users.csv",
-        account="local",
-        progress={"rows": 1000, "total": 1000, "bytes": 64120},
-        createdAt="2026-11-16T09:00:00Z",
-        startedAt="2026-11-16T09:00:01Z",
-        completedAt="2026-11-16T09:00:02Z",
-        expiresAt="2026-11-23T09:00:02Z",
-        download="/v1/exports/019a8c2e-5d0b-7c3a-9c41-2b7f6a1e0d11/download",
-        error=None,
-    )
 
     id: UUID
     state: ExportState

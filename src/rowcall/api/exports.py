@@ -1,7 +1,6 @@
 """Exports: rows as a stream, or as a file that is written in the background and can be downloaded."""
 
 import hashlib
-import json
 from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any, BinaryIO, cast
@@ -16,8 +15,8 @@ from rowcall.api.downloads import MEDIA_TYPES, Download, disposition, file_answe
 from rowcall.api.export_models import ExportAnswer, ExportOrder, ExportPage
 from rowcall.api.idempotency import TheKey
 from rowcall.api.items import TheView
-from rowcall.api.models import Problem
-from rowcall.api.problems import MEDIA_TYPE, problem
+from rowcall.api.models import Text
+from rowcall.api.openapi import header_parameter, headers, links, refusals
 from rowcall.api.service import Caller, Service, TheCaller, TheService
 from rowcall.api.streams import ExportStream
 from rowcall.errors import Final, WrongState
@@ -34,17 +33,6 @@ from rowcall.store.requests import Origin
 from rowcall.worker.queue import EXPORT, nudge
 
 router = APIRouter(tags=["exports"])
-_EXAMPLES = {
-    400: (Code.BAD_REQUEST, "There is no parameter 'role'."),
-    404: (Code.EXPORT_NOT_FOUND, "There is no export '019a8c2e-5d0b-7c3a-9c41-2b7f6a1e0d11'."),
-    409: (Code.WRONG_STATE, "The export is CANCELLED: it can't be cancelled."),
-    410: (Code.EXPORT_EXPIRED, "The file of export 019a8c2e-5d0b-7c3a-9c41-2b7f6a1e0d11 is gone."),
-    416: (Code.RANGE_NOT_SATISFIABLE, "The range can't be given: the file has 64,120 bytes."),
-    422: (Code.BAD_OPTION, "users has no field 'nmae'."),
-    426: (Code.HTTP_TOO_OLD, "With HTTP/1.0 a stream that was cut off looks like a complete one."),
-    429: (Code.TOO_MANY_REQUESTS, "Too many exports are being streamed at the moment."),
-    503: (Code.DATABASE_UNREACHABLE, "PostgreSQL at db.example.org, port 5432, gave no connection."),
-}
 _ALLOWED = {
     ExportState.QUEUED: ["cancel"],
     ExportState.RUNNING: ["cancel"],
@@ -52,33 +40,53 @@ _ALLOWED = {
 }
 
 
-def _refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    schema = Problem.model_json_schema()
-    examples = {status: json.loads(bytes(problem(status, *_EXAMPLES[status]).body)) for status in statuses}
-    return {
-        status: {"description": example["detail"], "content": {MEDIA_TYPE: {"schema": schema, "example": example}}}
-        for status, example in examples.items()
-    }
-
-
+_BINARY = {"type": "string", "format": "binary"}
 _FILE: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The rows. The connection is cut if they can't be given to the end.",
-        "headers": {"Content-Disposition": {"schema": {"type": "string"}, "description": "The name of the file."}},
+        "headers": headers("Content-Disposition"),
         "content": {
             "text/csv": {"schema": {"type": "string"}, "example": "id,email\n1,ann@example.org\n"},
             "application/x-ndjson": {"schema": {"type": "string"}, "example": '{"id":1,"email":"ann@example.org"}\n'},
-            "application/json": {"schema": {"type": "array", "items": {"type": "object"}}},
-            **{
-                MEDIA_TYPES[kind]: {"schema": {"type": "string", "format": "binary"}}
-                for kind in (WriteFormat.XLSX, WriteFormat.PARQUET)
+            "application/json": {
+                "schema": {"type": "array", "items": {"type": "object"}},
+                "example": [{"id": 1, "email": "ann@example.org"}],
             },
+            **{MEDIA_TYPES[kind]: {"schema": _BINARY} for kind in (WriteFormat.XLSX, WriteFormat.PARQUET)},
         },
     }
 }
+_STREAMED = (Code.BAD_REQUEST, Code.BAD_OPTION, Code.DATABASE_REFUSED, Code.HTTP_TOO_OLD)
 _CREATED: dict[int | str, dict[str, Any]] = {
-    200: {"model": ExportAnswer, "description": "The same request made it before (`Idempotent-Replayed: true`)."},
-    202: {"headers": {"Location": {"schema": {"type": "string"}, "description": "Where the export is."}}},
+    200: {
+        "model": ExportAnswer,
+        "description": "The export of an earlier request with the same `Idempotency-Key`.",
+        "headers": headers("Location", "Idempotent-Replayed"),
+    },
+    202: {
+        "description": "The export.",
+        "headers": headers("Location"),
+        "links": links("export_id", "readExport", "downloadExport", "cancelExport"),
+    },
+}
+_PARTS: dict[int | str, dict[str, Any]] = {
+    200: {
+        **_FILE[200],
+        "description": "The whole file.",
+        "headers": headers("Content-Disposition", "ETag", "Accept-Ranges"),
+    },
+    206: {
+        "description": "The part that was asked for, or several in one `multipart/byteranges`.",
+        "headers": headers("Content-Disposition", "ETag", "Accept-Ranges"),
+        "content": {**_FILE[200]["content"], "multipart/byteranges": {"schema": _BINARY}},
+    },
+    **refusals(Code.EXPORT_NOT_FOUND, Code.WRONG_STATE, Code.EXPORT_EXPIRED, Code.RANGE_NOT_SATISFIABLE),
+}
+_RANGE = {
+    "parameters": [
+        header_parameter("Range", "The part that is wanted.", examples=["bytes=500-", "bytes=0-499"]),
+        header_parameter("If-Range", "The `ETag` that the part has to be of; else the whole file is given."),
+    ]
 }
 AskedFormat = Annotated[WriteFormat, Query(description="csv, ndjson, json, xlsx or parquet.")]
 Bom = Annotated[bool, Query(description="Begin a CSV file with a byte order mark, for Excel.")]
@@ -87,18 +95,22 @@ Bom = Annotated[bool, Query(description="Begin a CSV file with a byte order mark
 # -- as a stream
 
 
-@router.get("/v1/exports", response_class=Response, responses={**_FILE, **_refusals(400, 404, 422, 426, 429, 503)})
+@router.get(
+    "/v1/exports",
+    response_class=Response,
+    responses={**_FILE, **refusals(*_STREAMED, Code.UNKNOWN_RESOURCE)},
+)
 def stream_export(
     request: Request,
     at: TheService,
     caller: TheCaller,
-    resource: Annotated[str, Query(max_length=200, description="What a pack offers, such as `users`.")],
+    resource: Annotated[Text, Query(max_length=200, description="What a pack offers, such as `users`.")],
     format: AskedFormat = WriteFormat.CSV,  # noqa: A002 (the product's word)
     fields: Annotated[
-        str, Query(description="Fields, in this order, with commas between; all if none are named.")
+        Text, Query(description="Fields, in this order, with commas between; all if none are named.")
     ] = "",
     filter: Annotated[  # noqa: A002 (the product's word)
-        list[str] | None,
+        list[Text] | None,
         Query(
             max_length=100,
             description="`field=value`, or `!=`, `>=`, `<=`, `>`, `<`; `field=null` for none. Repeat it to narrow "
@@ -118,7 +130,7 @@ def stream_export(
 @router.get(
     "/v1/imports/{job_id}/results/export",
     response_class=Response,
-    responses={**_FILE, **_refusals(400, 404, 422, 426, 429, 503)},
+    responses={**_FILE, **refusals(*_STREAMED, Code.JOB_NOT_FOUND)},
 )
 def stream_results(
     request: Request,
@@ -162,7 +174,17 @@ def _write(
 # -- in the background
 
 
-@router.post("/v1/exports", status_code=202, responses={**_CREATED, **_refusals(400, 404, 422, 503)})
+@router.post(
+    "/v1/exports",
+    status_code=202,
+    responses={
+        **_CREATED,
+        **refusals(
+            *(Code.BAD_REQUEST, Code.UNKNOWN_RESOURCE, Code.JOB_NOT_FOUND, Code.BAD_OPTION, Code.KEY_REUSED),
+            Code.BODY_TOO_LARGE,
+        ),
+    },
+)
 def create_export(
     order: ExportOrder, response: Response, at: TheService, caller: TheCaller, key: TheKey
 ) -> ExportAnswer:
@@ -173,7 +195,11 @@ def create_export(
     return _created(response, at, caller, order.request(), key)
 
 
-@router.post("/v1/imports/{job_id}/export", status_code=202, responses={**_CREATED, **_refusals(400, 404, 422, 503)})
+@router.post(
+    "/v1/imports/{job_id}/export",
+    status_code=202,
+    responses={**_CREATED, **refusals(Code.BAD_REQUEST, Code.JOB_NOT_FOUND, Code.KEY_REUSED)},
+)
 def create_results_export(
     request: Request,
     job_id: UUID,
@@ -229,7 +255,7 @@ def _checked(at: Service, caller: Caller, asked: ExportRequest) -> str:
     return asked.resource or ""
 
 
-@router.get("/v1/exports/jobs", responses=_refusals(422, 503))
+@router.get("/v1/exports/jobs", responses=refusals())
 def list_exports(
     at: TheService,
     caller: TheCaller,
@@ -244,22 +270,21 @@ def list_exports(
     return ExportPage(items=[ExportAnswer.of(export) for export in found], next=more)
 
 
-@router.get("/v1/exports/{export_id}", responses=_refusals(404, 422, 503))
+@router.get("/v1/exports/{export_id}", responses=refusals(Code.EXPORT_NOT_FOUND))
 def read_export(export_id: UUID, at: TheService, caller: TheCaller) -> ExportAnswer:
     """An export and how far it is."""
     return ExportAnswer.of(_export(at, caller, export_id))
 
 
-@router.head("/v1/exports/{export_id}/download", response_class=Response, include_in_schema=False)
-@router.get(
+@router.head(
     "/v1/exports/{export_id}/download",
     response_class=Response,
-    responses={
-        **_FILE,
-        206: {"description": "The parts that were asked for by `Range`.", "content": _FILE[200]["content"]},
-        **_refusals(404, 409, 410, 416, 422, 503),
-    },
+    responses=_PARTS,
+    openapi_extra=_RANGE,
+    operation_id="askDownload",
+    summary="Ask download",
 )
+@router.get("/v1/exports/{export_id}/download", response_class=Response, responses=_PARTS, openapi_extra=_RANGE)
 def download_export(export_id: UUID, request: Request, at: TheService, caller: TheCaller) -> Response:
     """The file, whole or in parts (`Range`, `If-Range`): a download that broke off can go on."""
     export = _export(at, caller, export_id)
@@ -278,7 +303,7 @@ def _file(request: Request, at: Service, export: Export) -> Response:
     return file_answer(request, file, file_store(at.settings).export_file(export.location or ""))
 
 
-@router.post("/v1/exports/{export_id}/cancel", responses=_refusals(404, 409, 422, 503))
+@router.post("/v1/exports/{export_id}/cancel", responses=refusals(Code.EXPORT_NOT_FOUND, Code.WRONG_STATE))
 def cancel_export(export_id: UUID, at: TheService, caller: TheCaller) -> ExportAnswer:
     """Stop an export that hasn't ended. Nothing of its file stays."""
     with at.connection(caller) as connection:

@@ -41,5 +41,7 @@ class Headers:
             await self._app(scope, receive, with_headers)
         except Exception as error:
             if not begun:  # else Starlette would answer, from outside of all middleware
-                await problem_of(error)(scope, receive, with_headers)
+                answer = problem_of(error)
+                answer.headers["Connection"] = "close"  # the server does so when it hears of the error
+                await answer(scope, receive, with_headers)
             raise

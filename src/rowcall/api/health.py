@@ -49,13 +49,13 @@ class Alive(Wire):
 
 
 @router.get("/live")
-async def live() -> Alive:
+async def read_liveness() -> Alive:
     """Whether the process answers. It asks nobody else."""
     return Alive()
 
 
-@router.get("/ready", responses={503: {"model": Health}})
-async def ready(request: Request, response: Response, at: TheService) -> Health:
+@router.get("/ready", responses={503: {"model": Health, "description": "No work can be taken."}})
+async def read_readiness(request: Request, response: Response, at: TheService) -> Health:
     """Whether files can be taken: database, migrations and file store, each looked at for two seconds at most.
 
     No worker seen within a minute is told as `degraded`, with 200: files are taken all the same, and worked on when one

@@ -16,6 +16,7 @@ def _key(
     idempotency_key: Annotated[
         str | None,
         Header(
+            alias=_HEADER,
             description="Any text that names this request, bare or quoted. The same key with the same content gives "
             "what the first request made.",
             examples=["8e03978e-40d5-43e8-bc93-6894a57f9324"],

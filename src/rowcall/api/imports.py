@@ -13,10 +13,11 @@ from psycopg import Connection
 
 from rowcall.api.audit import audit
 from rowcall.api.idempotency import TheKey
-from rowcall.api.models import REFUSALS, ImportConfig, JobAnswer, JobPage
+from rowcall.api.models import ImportConfig, JobAnswer, JobPage, Text
+from rowcall.api.openapi import headers, links, ref, refusals
 from rowcall.api.service import Caller, ListCaller, Service, TheCaller, TheService
 from rowcall.api.uploads import Upload, received
-from rowcall.api.urls import named, names_url
+from rowcall.api.urls import UrlImport, named, names_url
 from rowcall.engine.documents import job_document
 from rowcall.engine.start import check_config
 from rowcall.errors import Final
@@ -28,24 +29,72 @@ from rowcall.store.requests import Origin
 from rowcall.telemetry.tracing import traceparent
 from rowcall.worker.queue import nudge
 
-router = APIRouter(prefix="/v1/imports", tags=["imports"], responses=REFUSALS)
+router = APIRouter(prefix="/v1/imports", tags=["imports"])
+_READERS = ("readImport", "readEvents", "readItems", "readSummary", "readReceipt", "cancelImport")
+_CREATED: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": JobAnswer,
+        "description": "The job of an earlier request with the same `Idempotency-Key`.",
+        "headers": headers("Location", "Idempotent-Replayed"),
+    },
+    202: {"description": "The job.", "headers": headers("Location"), "links": links("job_id", *_READERS)},
+    **refusals(
+        *(Code.BAD_REQUEST, Code.UNKNOWN_IMPORTER, Code.FILE_TOO_LARGE, Code.KEY_REUSED, Code.BAD_MAPPING),
+        *(Code.BAD_OPTION, Code.URL_REFUSED, Code.URL_UNREACHABLE, Code.FILE_STORE_AWAY),
+    ),
+}
+_FILE = {"schema": {"type": "string", "format": "binary"}, "example": "email,name\nann@example.org,Ann\n"}
+_BODY = {
+    "required": True,
+    "content": {
+        "multipart/form-data": {
+            "schema": {
+                "type": "object",
+                "required": ["file"],
+                "properties": {
+                    "file": {"type": "string", "format": "binary", "description": "The file, with its name."},
+                    "importer": {
+                        "type": "string",
+                        "description": "What it is for; or `?importer=`.",
+                        "examples": ["users"],
+                    },
+                    "config": {
+                        "type": "string",
+                        "contentMediaType": "application/json",
+                        "contentSchema": ref(ImportConfig),
+                        "description": "How to read it and what to do: an `ImportConfig` as JSON.",
+                        "examples": ['{"mode": "upsert"}'],
+                    },
+                },
+            },
+        },
+        "application/json": {"schema": ref(UrlImport)},
+        "text/csv": _FILE,
+        "application/octet-stream": _FILE,
+    },
+}
 
 
-@router.post("", status_code=202, responses={200: {"model": JobAnswer}})
+@router.post("", status_code=202, responses=_CREATED, openapi_extra={"requestBody": _BODY})
 async def create_import(
     request: Request,
     response: Response,
     at: TheService,
     caller: TheCaller,
     key: TheKey,
-    importer: Annotated[str | None, Query(description="Where the body is the file itself.")] = None,
+    importer: Annotated[
+        Text | None, Query(description="What the file is for, where the body is the file itself.", examples=["users"])
+    ] = None,
+    file_name: Annotated[
+        Text | None, Query(alias="fileName", description="The name of a file that is the body itself.")
+    ] = None,
 ) -> JobAnswer:
-    """Bring a file: as `file` of a form, with `importer` and `config` (JSON) beside it, or as the body itself.
+    """Bring a file: in a form, or as the body itself, with `?importer=`. It is durable when this answers.
 
-    It is durable when this answers. Or have one fetched: `{"url": …, "importer": …, "config": {…}}` as JSON.
-    The same `Idempotency-Key` with the same content gives the same job.
+    Or have it fetched: JSON without `?importer=` tells from where. The same `Idempotency-Key` with the same content
+    gives the same job.
     """
-    async with _upload(request, at) as upload:
+    async with _upload(request, at, file_name) as upload:
         name = upload.fields.get("importer") or importer
         if not name:
             raise Final(Code.BAD_REQUEST, "It isn't said which importer the file is for.", hint="Give `importer`.")
@@ -57,10 +106,10 @@ async def create_import(
     return JobAnswer.model_validate(job_document(job, jobs.JobCounts()))
 
 
-def _upload(request: Request, at: Service) -> AbstractAsyncContextManager[Upload]:
+def _upload(request: Request, at: Service, file_name: str | None) -> AbstractAsyncContextManager[Upload]:
     if names_url(request):
         return named(request, at.settings)
-    return received(request, file_store(at.settings), most=at.settings.max_upload)
+    return received(request, file_store(at.settings), name=file_name or "upload", most=at.settings.max_upload)
 
 
 def begin_import(
@@ -109,14 +158,20 @@ def asked_for(at: Service, name: str, config: str) -> tuple[str, ImportConfig]:
     return at.registry.name_of(importer), asked
 
 
-@router.get("")
+@router.get(
+    "",
+    responses={
+        200: {"description": "A page of jobs.", "headers": headers("X-Total-Count")},
+        **refusals(Code.BAD_CURSOR),
+    },
+)
 def list_imports(
     at: TheService,
     caller: ListCaller,
     response: Response,
     state: State | None = None,
-    importer: str | None = None,
-    after: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
+    importer: Text | None = None,
+    after: Annotated[Text | None, Query(description="The `next` of the page before.")] = None,
     page_size: Annotated[int, Query(alias="pageSize", ge=1, le=1000)] = 50,
 ) -> JobPage:
     """The jobs, the newest first."""
@@ -130,7 +185,7 @@ def list_imports(
     return JobPage(items=items, next=page.next)
 
 
-@router.get("/{job_id}")
+@router.get("/{job_id}", responses=refusals(Code.JOB_NOT_FOUND))
 def read_import(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
     """A job and how far it is."""
     with at.connection(caller) as connection:

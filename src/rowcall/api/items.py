@@ -7,7 +7,6 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query
 
 from rowcall.api.models import (
-    REFUSALS,
     AttemptAnswer,
     Item,
     ItemPage,
@@ -15,7 +14,10 @@ from rowcall.api.models import (
     PendingPage,
     ReceiptAnswer,
     ResultsSummary,
+    RowNumber,
+    Text,
 )
+from rowcall.api.openapi import refusals
 from rowcall.api.service import Caller, Service, TheCaller, TheService, narrowed
 from rowcall.engine.documents import counts_document, issue_count_document, receipt_document, row_document
 from rowcall.engine.receipt import receipt_of
@@ -26,14 +28,15 @@ from rowcall.store.cursors import decoded, encoded
 from rowcall.store.grid import STATUSES, Place, Wanted, Whose
 from rowcall.store.mappings import columns_of
 
-router = APIRouter(prefix="/v1", tags=["rows"], responses=REFUSALS)
+router = APIRouter(prefix="/v1", tags=["rows"])
+_GRID = refusals(Code.BAD_REQUEST, Code.BAD_CURSOR, Code.JOB_NOT_FOUND)
 _PENDING = "pending,failed"
-_Statuses = Annotated[str | None, Query(description="One of these statuses, divided by commas.", examples=["failed"])]
-_Code = Annotated[str | None, Query(description="Only rows with an issue of this code.", examples=["REQUIRED"])]
-_Field = Annotated[str | None, Query(description="Only rows with an issue in this field.", examples=["email"])]
-_Text = Annotated[str | None, Query(max_length=200, description="Only rows with this text in a cell.")]
+_Statuses = Annotated[Text | None, Query(description="One of these statuses, divided by commas.", examples=["failed"])]
+_Code = Annotated[Text | None, Query(description="Only rows with an issue of this code.", examples=["REQUIRED"])]
+_Field = Annotated[Text | None, Query(description="Only rows with an issue in this field.", examples=["email"])]
+_Text = Annotated[Text | None, Query(max_length=200, description="Only rows with this text in a cell.")]
 _Sort = Annotated[Literal["row", "-row", "updated", "-updated"], Query(description="A minus in front turns it round.")]
-_After = Annotated[str | None, Query(max_length=500, description="The `next` of the page before.")]
+_After = Annotated[Text | None, Query(max_length=500, description="The `next` of the page before.")]
 _PageSize = Annotated[int, Query(alias="pageSize", ge=1, le=1000)]
 
 
@@ -56,7 +59,7 @@ TheView = Annotated[Wanted, Depends(_view)]
 """Which rows of a job, in the grid and in an export of it."""
 
 
-@router.get("/imports/{job_id}/items")
+@router.get("/imports/{job_id}/items", responses=_GRID)
 def read_items(
     job_id: UUID,
     at: TheService,
@@ -73,7 +76,7 @@ def read_items(
     return _page(at, caller, job_id, replace(view, most=page_size), after)
 
 
-@router.get("/imports/{job_id}/results")
+@router.get("/imports/{job_id}/results", responses=_GRID)
 def read_results(
     job_id: UUID,
     at: TheService,
@@ -97,7 +100,7 @@ def _page(at: Service, caller: Caller, job_id: UUID, wanted: Wanted, after: str 
     return ItemPage(items=items, next=encoded(about, page.next) if page.next else None)
 
 
-@router.get("/imports/{job_id}/results/summary")
+@router.get("/imports/{job_id}/results/summary", responses=refusals(Code.JOB_NOT_FOUND))
 def read_summary(job_id: UUID, at: TheService, caller: TheCaller) -> ResultsSummary:
     """How many rows came to what, and what was wrong with how many."""
     with at.connection(caller) as connection:
@@ -107,8 +110,8 @@ def read_summary(job_id: UUID, at: TheService, caller: TheCaller) -> ResultsSumm
     return ResultsSummary.model_validate({"counts": counts, "issues": issues})
 
 
-@router.get("/imports/{job_id}/items/{row}/attempts")
-def read_attempts(job_id: UUID, row: int, at: TheService, caller: TheCaller) -> list[AttemptAnswer]:
+@router.get("/imports/{job_id}/items/{row}/attempts", responses=refusals(Code.JOB_NOT_FOUND))
+def read_attempts(job_id: UUID, row: RowNumber, at: TheService, caller: TheCaller) -> list[AttemptAnswer]:
     """What became of a row each time that it was tried, the latest first."""
     with at.connection(caller) as connection:
         job = jobs.get_job(connection, str(job_id), organisation=caller.organisation)
@@ -116,7 +119,7 @@ def read_attempts(job_id: UUID, row: int, at: TheService, caller: TheCaller) -> 
     return [AttemptAnswer.model_validate(attempt) for attempt in found]
 
 
-@router.get("/imports/{job_id}/receipt")
+@router.get("/imports/{job_id}/receipt", responses=refusals(Code.JOB_NOT_FOUND))
 def read_receipt(job_id: UUID, at: TheService, caller: TheCaller) -> ReceiptAnswer:
     """A job on one page: file, mapping, balance, who and when."""
     with at.connection(caller) as connection:
@@ -125,7 +128,7 @@ def read_receipt(job_id: UUID, at: TheService, caller: TheCaller) -> ReceiptAnsw
     return ReceiptAnswer.model_validate(receipt_document(made))
 
 
-@router.get("/pending")
+@router.get("/pending", responses=refusals(Code.BAD_REQUEST, Code.BAD_CURSOR))
 def read_pending(
     at: TheService,
     caller: TheCaller,

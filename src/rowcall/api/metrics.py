@@ -9,9 +9,10 @@ from prometheus_client.exposition import choose_encoder
 from starlette.exceptions import HTTPException
 
 from rowcall.api.auth import is_local
-from rowcall.api.models import Problem
+from rowcall.api.openapi import refusals
 from rowcall.api.probes import Probes
 from rowcall.api.service import Service, TheService
+from rowcall.model import Code
 from rowcall.store.operations import standing_of
 from rowcall.telemetry.metrics import DatabaseMetrics, HttpMetrics, PoolMetrics, WorkMetrics, process_metrics
 
@@ -34,7 +35,16 @@ class ServiceMetrics:
 @router.get(
     "/metrics",
     response_class=Response,
-    responses={200: {"content": {"text/plain": {"example": "rowcall_workers 2.0"}}}, 404: {"model": Problem}},
+    responses={
+        200: {
+            "description": "The metrics; as OpenMetrics if that is accepted.",
+            "content": {
+                kind: {"schema": {"type": "string"}, "example": "rowcall_workers 2.0\n"}
+                for kind in ("text/plain", "application/openmetrics-text")
+            },
+        },
+        **refusals(Code.NO_SUCH_PLACE, invalid=False),
+    },
 )
 async def read_metrics(request: Request, at: TheService) -> Response:
     """Metrics in Prometheus' format, for whoever shows the token or, without one, for this machine.

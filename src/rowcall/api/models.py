@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError
 from pydantic.alias_generators import to_camel
 
 from rowcall.errors import Final
@@ -12,11 +12,20 @@ from rowcall.formats import ReadOptions
 from rowcall.model import Code, Mode, State, Wish
 from rowcall.store.jobs import JobConfig
 
+_MOST = 2**31 - 1
+Flag = Annotated[bool, Strict()]
+"""True or false in a body, and not 1 or "no"."""
+Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+"""What PostgreSQL takes for a text: no NUL, and no half of a surrogate pair."""
+RowNumber = Annotated[int, Field(ge=1, le=2**63 - 1)]
+
 
 class Wire(BaseModel):
     """Names in camelCase; nothing beside what is declared."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, extra="forbid", use_attribute_docstrings=True
+    )
 
 
 def what_is_wrong(error: ValidationError) -> str:
@@ -28,17 +37,19 @@ class ImportConfig(Wire):
     """How a file is read and what is done with its rows. What isn't said is found out, or as the importer says."""
 
     mode: Mode | None = None
-    mapping: dict[str, str] = {}
+    mapping: dict[Text, Text] = {}
     """Header to field."""
-    constants: dict[str, str] = {}
+    constants: dict[Text, Text] = {}
     """Field to a value for every row."""
-    dry_run: bool = False
-    hold: bool = False
+    dry_run: Flag = False
+    hold: Flag = False
     """Begin only on `start` or `kickoff`."""
-    encoding: str | None = None
-    delimiter: str | None = None
-    sheet: str | int | None = None
-    header: int | None = None
+    encoding: Text | None = None
+    delimiter: Text | None = None
+    sheet: Text | Annotated[int, Strict(), Field(ge=1, le=_MOST)] | None = None
+    """Its name, or its position from 1."""
+    header: Annotated[int, Strict(), Field(ge=0, le=_MOST)] | None = None
+    """The line of the header, from 1; 0 when there is none."""
     date_order: Literal["dmy", "mdy", "ymd"] | None = None
     decimal: Literal[".", ","] | None = None
 
@@ -203,10 +214,10 @@ class EventsAnswer(Wire):
 class ReprocessRequest(Wire):
     """Which rows to try again: those that failed, unless something else is said."""
 
-    statuses: list[str] = ["failed"]
-    code: str | None = None
-    field: str | None = None
-    rows: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1, max_length=100_000)] | None = None
+    statuses: list[Text] = ["failed"]
+    code: Text | None = None
+    field: Text | None = None
+    rows: Annotated[list[Annotated[RowNumber, Strict()]], Field(min_length=1, max_length=100_000)] | None = None
     """Numbers of rows."""
 
 
@@ -271,32 +282,32 @@ class ReceiptAnswer(Wire):
     error: Told | None
 
 
-class Problem(BaseModel):
-    """An error, as RFC 9457 has it."""
+class Wrong(Wire):
+    """What doesn't fit in a request."""
 
-    type: str = "about:blank"
+    at: str
+    """Where: `query/pageSize`, `body/config/mode`."""
+    message: str
+
+
+class Problem(BaseModel):
+    """An error, as RFC 9457 has it. There may be more in it than is told here."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    type: Literal["about:blank"]
     title: str
+    """What the status means."""
     status: int
     code: str
+    """Stable: branch on this."""
     detail: str
+    """What went wrong, for a person."""
     hint: str = ""
-    state: str | None = None
-    """Where a job is that can't be moved so."""
-    allowed: list[str] | None = None
+    """What to do about it."""
+    state: str = ""
+    """Where a job or an export is that can't be moved so."""
+    allowed: list[str] = []
     """How it can be moved."""
-
-
-REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Problem, "description": what}
-    for status, what in {
-        400: "The request can't be understood",
-        401: "A key is needed, or isn't good",
-        403: "The key isn't for that",
-        404: "There is no such thing",
-        409: "Not in this state",
-        413: "Too large",
-        422: "Understood, and not acceptable",
-        429: "Too often: try again after `Retry-After`",
-        503: "Not now: try again",
-    }.items()
-}
+    errors: list[Wrong] = []
+    """All that doesn't fit in the request."""

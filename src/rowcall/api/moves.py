@@ -9,7 +9,8 @@ from psycopg import Connection
 
 from rowcall.api.audit import audit
 from rowcall.api.items import statuses_in
-from rowcall.api.models import REFUSALS, JobAnswer, ReprocessAnswer, ReprocessRequest
+from rowcall.api.models import JobAnswer, ReprocessAnswer, ReprocessRequest
+from rowcall.api.openapi import refusals
 from rowcall.api.service import Caller, Service, TheCaller, TheService
 from rowcall.engine import moves, observe
 from rowcall.engine.documents import job_document
@@ -20,7 +21,9 @@ from rowcall.store.grid import Wanted
 from rowcall.store.jobs import Job
 from rowcall.worker.queue import nudge
 
-router = APIRouter(prefix="/v1/imports/{job_id}", tags=["moves"], responses=REFUSALS)
+router = APIRouter(prefix="/v1/imports/{job_id}", tags=["moves"])
+_REFUSED = refusals(Code.JOB_NOT_FOUND, Code.WRONG_STATE)
+_REFUSED_BY_IMPORTER = refusals(Code.JOB_NOT_FOUND, Code.UNKNOWN_IMPORTER, Code.WRONG_STATE)
 _Move = Callable[[Connection[Any], Job], Job]
 
 
@@ -47,14 +50,14 @@ def _moved(at: Service, caller: Caller, job_id: UUID, name: str, move: _Move) ->
     return answer
 
 
-@router.post("/start", status_code=202)
-def start(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
+@router.post("/start", status_code=202, responses=_REFUSED)
+def start_import(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
     """Begin a job that was uploaded with `hold`."""
     return _moved(at, caller, job_id, "start", moves.start)
 
 
-@router.post("/submit", status_code=202)
-def submit(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
+@router.post("/submit", status_code=202, responses=_REFUSED_BY_IMPORTER)
+def submit_import(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
     """Commit a job that waits after its preview."""
     return _moved(
         at,
@@ -65,20 +68,20 @@ def submit(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
     )
 
 
-@router.post("/pause", status_code=202)
-def pause(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
+@router.post("/pause", status_code=202, responses=_REFUSED)
+def pause_import(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
     """Stop a job for now: the batches under way end, and what is done stays."""
     return _moved(at, caller, job_id, "pause", moves.pause)
 
 
-@router.post("/resume", status_code=202)
-def resume(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
+@router.post("/resume", status_code=202, responses=_REFUSED)
+def resume_import(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
     """Let a paused job go on where it was."""
     return _moved(at, caller, job_id, "resume", moves.resume)
 
 
-@router.post("/kickoff", status_code=202)
-def kickoff(
+@router.post("/kickoff", status_code=202, responses=_REFUSED)
+def kickoff_import(
     job_id: UUID,
     at: TheService,
     caller: TheCaller,
@@ -88,15 +91,21 @@ def kickoff(
     return _moved(at, caller, job_id, "kickoff", lambda connection, job: moves.kickoff(connection, job, duration_ms))
 
 
-@router.post("/cancel", status_code=202)
-@router.delete("", status_code=202)
-def cancel(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
+@router.post("/cancel", status_code=202, responses=_REFUSED)
+@router.delete("", status_code=202, responses=_REFUSED, operation_id="deleteImport", summary="Delete import")
+def cancel_import(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
     """Stop a job for good: the batches under way end, what is done stays, the other rows are cancelled."""
     return _moved(at, caller, job_id, "cancel", moves.cancel)
 
 
-@router.post("/reprocess", status_code=202)
-def reprocess(
+@router.post(
+    "/reprocess",
+    status_code=202,
+    responses=refusals(
+        *(Code.BAD_REQUEST, Code.JOB_NOT_FOUND, Code.UNKNOWN_IMPORTER, Code.WRONG_STATE, Code.BODY_TOO_LARGE)
+    ),
+)
+def reprocess_rows(
     job_id: UUID, at: TheService, caller: TheCaller, which: Annotated[ReprocessRequest, Body()]
 ) -> ReprocessAnswer:
     """Try rows again that failed or were skipped: some by number, or all with a status, an issue, a field."""

@@ -37,6 +37,15 @@ _STATUSES = {
     Code.UNAUTHENTICATED: 401,
     Code.FORBIDDEN: 403,
     Code.BODY_TOO_LARGE: 413,
+    Code.METHOD_NOT_ALLOWED: 405,
+    Code.UNSUPPORTED_VERSION: 412,
+    Code.NO_SUCH_PLACE: 404,
+    Code.RANGE_NOT_SATISFIABLE: 416,
+    Code.DATABASE_UNREACHABLE: 503,
+    Code.DATABASE_GONE: 503,
+    Code.DATABASE_BUSY: 503,
+    Code.DATABASE_FULL: 503,
+    Code.FILE_STORE_AWAY: 503,
     Code.SYSTEM_ERROR: 500,
     Code.INTERNAL_ERROR: 500,
 }
@@ -61,7 +70,9 @@ _TITLES = {
     500: "Internal error",
     503: "Not now",
 }
-_CODES = {404: Code.NO_SUCH_PLACE, 413: Code.BODY_TOO_LARGE}
+_CODES = {404: Code.NO_SUCH_PLACE, 405: Code.METHOD_NOT_ALLOWED, 413: Code.BODY_TOO_LARGE}
+_LATER = {429: "5", 503: "1"}
+"""Seconds after which to come back, where nobody knows better."""
 MEDIA_TYPE = "application/problem+json"
 
 
@@ -75,9 +86,20 @@ def install(app: FastAPI) -> None:
 
 def problem(status: int, code: str, detail: str, *, hint: str = "", **more: Any) -> JSONResponse:
     """The answer that tells of an error."""
-    body = {"type": "about:blank", "title": _TITLES.get(status, "Error"), "status": status, "code": code}
+    body = {"type": "about:blank", "title": title_of(status), "status": status, "code": code}
     told = {"detail": detail, **({"hint": hint} if hint else {}), **more}
-    return JSONResponse({**body, **told}, status, media_type=MEDIA_TYPE)
+    later = {"Retry-After": _LATER[status]} if status in _LATER else None
+    return JSONResponse({**body, **told}, status, later, media_type=MEDIA_TYPE)
+
+
+def status_of(code: Code) -> int:
+    """The status of answers that tell of it."""
+    return _STATUSES.get(code, 422)
+
+
+def title_of(status: int) -> str:
+    """What a status means."""
+    return _TITLES.get(status, "Error")
 
 
 def _failed(_: Request, error: Exception) -> JSONResponse:
@@ -87,7 +109,7 @@ def _failed(_: Request, error: Exception) -> JSONResponse:
 def problem_of(error: Exception) -> JSONResponse:
     """The answer that tells of an exception."""
     failure = failure_of(error)
-    status = 503 if isinstance(failure, Retryable) else _STATUSES.get(Code(failure.code), 422)
+    status = 503 if isinstance(failure, Retryable) else status_of(Code(failure.code))
     where = {"state": failure.state, "allowed": failure.allowed} if isinstance(failure, WrongState) else {}
     return problem(status, failure.code, failure.message, hint=failure.hint, **where)
 
@@ -98,6 +120,15 @@ def _invalid(_: Request, error: Exception) -> JSONResponse:
     return problem(422, Code.BAD_REQUEST, "The request doesn't fit what is expected.", errors=wrong)
 
 
-def _refused(_: Request, error: Exception) -> JSONResponse:
+def _refused(request: Request, error: Exception) -> JSONResponse:
     status, detail = (error.status_code, str(error.detail)) if isinstance(error, HTTPException) else (500, str(error))
-    return problem(status, _CODES.get(status, Code.BAD_REQUEST), detail)
+    answer = problem(status, _CODES.get(status, Code.BAD_REQUEST), detail)
+    if status == 405 and (methods := _methods(request)):
+        answer.headers["Allow"] = ", ".join(methods)
+    return answer
+
+
+def _methods(request: Request) -> list[str]:
+    """The methods of the place that was asked for. Each has a route of its own, and Starlette knows the first only."""
+    place = getattr(request.scope.get("route"), "path", "")
+    return sorted(method.upper() for method in request.app.openapi()["paths"].get(place, {}))

@@ -6,7 +6,6 @@ which, also to a client that did not get the answer and comes back to ask.
 
 import asyncio
 import base64
-import binascii
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, MutableMapping
 from contextlib import asynccontextmanager, suppress
@@ -27,10 +26,11 @@ from starlette.types import Message, Receive, Scope, Send
 from rowcall.api import uploads as bodies
 from rowcall.api.idempotency import TheKey, bare_key
 from rowcall.api.imports import asked_for, begin_import
-from rowcall.api.models import Problem, Told, Wire
+from rowcall.api.models import Told, Wire
+from rowcall.api.openapi import Answers, header_parameter, headers, refusals
 from rowcall.api.problems import problem
 from rowcall.api.service import Caller, Service, TheCaller, TheService
-from rowcall.api.uploads import aside, write_blocks
+from rowcall.api.uploads import aside, file_name, write_blocks
 from rowcall.errors import Final, RowcallError
 from rowcall.model import Code
 from rowcall.store import uploads
@@ -58,24 +58,10 @@ TOLD = (
 """Headers that pages of other origins need."""
 _STALLED = 30.0
 """Seconds without a byte after which a connection is taken for cut."""
-_REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Problem, "description": what}
-    for status, what in {
-        400: "A header is missing or wrong",
-        404: "There is no such upload",
-        408: "No bytes came for too long; those that had come are kept",
-        409: "Another offset is expected",
-        410: "The upload has expired",
-        412: "Another version of the protocol is expected",
-        413: "Too large",
-        415: f"The body is not {_BODY}",
-        422: "Understood, and not acceptable",
-        423: "Another request writes to it",
-        429: "Too many unfinished uploads",
-        460: "The checksum doesn't fit; the piece was dropped",
-        503: "Not now: try again",
-    }.items()
-}
+
+
+_Header = Annotated[str | None, Header(include_in_schema=False)]
+"""One of the protocol's own, which is told of below."""
 
 
 class _TusRoute(APIRoute):
@@ -88,16 +74,58 @@ class _TusRoute(APIRoute):
             await send(message)
 
         spoken = dict(scope["headers"]).get(b"tus-resumable", b"").decode("latin-1")
-        if spoken == _VERSION or scope["method"] in ("OPTIONS", "GET"):
+        if spoken == _VERSION or scope["method"] not in (self.methods or set()) - {"OPTIONS", "GET"}:
             await super().handle(scope, receive, versioned)
             return
         told = f"Tus-Resumable is {spoken!r}; {_VERSION} is spoken here."
-        answer = problem(412, Code.BAD_REQUEST, told)
+        answer = problem(412, Code.UNSUPPORTED_VERSION, told)
         answer.headers["Tus-Version"] = _VERSION
         await answer(scope, receive, versioned)
 
 
-router = APIRouter(prefix="/v1/uploads", tags=["uploads"], responses=_REFUSALS, route_class=_TusRoute)
+router = APIRouter(prefix="/v1/uploads", tags=["uploads"], route_class=_TusRoute)
+
+# ------------------------------------------------------------------------------------------- as the document tells them
+
+_THERE = (Code.UPLOAD_NOT_FOUND, Code.UPLOAD_GONE)
+_TAKEN = (
+    *(Code.BAD_REQUEST, Code.UNKNOWN_IMPORTER, Code.TOO_SLOW, Code.UNSUPPORTED_VERSION, Code.FILE_TOO_LARGE),
+    *(Code.UNSUPPORTED_BODY, Code.BAD_MAPPING, Code.BAD_OPTION, Code.KEY_REUSED, Code.CHECKSUM_MISMATCH),
+    Code.FILE_STORE_AWAY,
+)
+"""What may be wrong with bytes and what they are for."""
+_SPOKEN = header_parameter("Tus-Resumable", "The version of tus.", required=True, const=_VERSION, examples=[_VERSION])
+_CHECKSUM = header_parameter(
+    "Upload-Checksum",
+    "`sha1` or `sha256`, and the body's in base64.",
+    examples=["sha256 47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="],
+)
+_METADATA = header_parameter(
+    "Upload-Metadata",
+    "`importer`, and `filename`, `config`, `idempotencyKey` if there are any; the values in base64.",
+    required=True,
+    examples=["importer dXNlcnM=,filename dXNlcnMuY3N2"],
+)
+_OVERRIDE = header_parameter(
+    "X-HTTP-Method-Override", "The method that is meant.", required=True, enum=["PATCH", "DELETE", "HEAD"]
+)
+_ID = {"name": "upload_id", "in": "path", "required": True, "schema": {"type": "string"}}
+
+
+def _count(name: str, description: str, *, required: bool = True) -> dict[str, Any]:
+    return header_parameter(name, description, required=required, pattern="^[0-9]{1,18}$", examples=["0"])
+
+
+def _asks(*parameters: dict[str, Any], body: bool = False) -> dict[str, Any]:
+    content = {_BODY: {"schema": {"type": "string", "format": "binary"}, "example": "email,name\n"}}
+    return {"parameters": list(parameters), **({"requestBody": {"content": content}} if body else {})}
+
+
+def _answers(status: int, description: str, *names: str) -> Answers:
+    return {status: {"description": description, "headers": headers("Tus-Resumable", *names)}}
+
+
+_OFFERED = _answers(204, "What is spoken.", "Tus-Version", "Tus-Extension", "Tus-Max-Size", "Tus-Checksum-Algorithm")
 
 
 class UploadAnswer(Wire):
@@ -119,9 +147,15 @@ class UploadAnswer(Wire):
 # ------------------------------------------------------------------------------------------------------- the requests
 
 
-@router.options("", status_code=204)
-@router.options("/{upload_id}", status_code=204)
-def offer(at: TheService, response: Response) -> None:
+@router.options("", status_code=204, responses=_OFFERED)
+@router.options(
+    "/{upload_id}",
+    status_code=204,
+    responses=_OFFERED,
+    openapi_extra=_asks(_ID),
+    operation_id="askTusOfUpload",
+)
+def ask_tus(at: TheService, response: Response) -> None:
     """What this server can do."""
     response.headers["Tus-Version"] = _VERSION
     response.headers["Tus-Extension"] = _EXTENSIONS
@@ -129,17 +163,24 @@ def offer(at: TheService, response: Response) -> None:
     response.headers["Tus-Checksum-Algorithm"] = ",".join(_ALGORITHMS)
 
 
-@router.post("", status_code=201)
+@router.post(
+    "",
+    status_code=201,
+    response_class=Response,
+    responses={
+        **_answers(201, "The upload; with `Rowcall-Import` if all of it came.", "Location", "Upload-Offset"),
+        **refusals(*_TAKEN),
+    },
+    openapi_extra=_asks(_SPOKEN, _count("Upload-Length", "Bytes of the whole file."), _METADATA, _CHECKSUM, body=True),
+)
 async def create_upload(
     request: Request,
     at: TheService,
     caller: TheCaller,
     key: TheKey,
-    upload_length: Annotated[str | None, Header(description="Bytes of the whole file.")] = None,
-    upload_metadata: Annotated[
-        str | None, Header(description="`importer`, and `filename`, `config`, `idempotencyKey`; values in base64.")
-    ] = None,
-    upload_checksum: Annotated[str | None, Header()] = None,
+    upload_length: _Header = None,
+    upload_metadata: _Header = None,
+    upload_checksum: _Header = None,
 ) -> Response:
     """Begin an upload, with the first bytes or none in the body. What it is for is checked before any byte comes."""
     length = _number("Upload-Length", upload_length)
@@ -155,7 +196,7 @@ async def create_upload(
         account=caller.account,
         importer=name,
         config=told.get("config", "{}"),
-        file_name=told.get("filename") or "upload",
+        file_name=file_name(told.get("filename") or "upload"),
         idempotency_key=bare_key(told.get("idempotencyKey")) or key,
         metadata=upload_metadata or "",
         length=length,
@@ -166,7 +207,15 @@ async def create_upload(
     return _answer(visit, 201, Location=f"/v1/uploads/{visit.upload.id}")
 
 
-@router.head("/{upload_id}", status_code=200)
+@router.head(
+    "/{upload_id}",
+    response_class=Response,
+    responses={
+        **_answers(200, "How far it is.", "Upload-Offset", "Upload-Length"),
+        **refusals(*_THERE, Code.UNSUPPORTED_VERSION),
+    },
+    openapi_extra=_asks(_SPOKEN),
+)
 async def ask_upload(upload_id: UUID, at: TheService, caller: TheCaller) -> Response:
     """How much of it is on disk."""
     visit = await _completed(await _visit(at, caller, upload_id))
@@ -176,7 +225,7 @@ async def ask_upload(upload_id: UUID, at: TheService, caller: TheCaller) -> Resp
     return answer
 
 
-@router.get("/{upload_id}")
+@router.get("/{upload_id}", responses={**_answers(200, "How far it is.", "Tus-Resumable"), **refusals(*_THERE)})
 async def read_upload(upload_id: UUID, at: TheService, caller: TheCaller, response: Response) -> UploadAnswer:
     """The same for people, and the import that it has become."""
     upload = (await _completed(await _visit(at, caller, upload_id))).upload
@@ -193,14 +242,23 @@ async def read_upload(upload_id: UUID, at: TheService, caller: TheCaller, respon
     )
 
 
-@router.patch("/{upload_id}", status_code=204)
+@router.patch(
+    "/{upload_id}",
+    status_code=204,
+    response_class=Response,
+    responses={
+        **_answers(204, "It is on disk; with `Rowcall-Import` if that was the last of it.", "Upload-Offset"),
+        **refusals(*_THERE, *_TAKEN, Code.WRONG_OFFSET, Code.UPLOAD_BUSY),
+    },
+    openapi_extra=_asks(_SPOKEN, _count("Upload-Offset", "Where in the file the body begins."), _CHECKSUM, body=True),
+)
 async def continue_upload(
     request: Request,
     upload_id: UUID,
     at: TheService,
     caller: TheCaller,
-    upload_offset: Annotated[str | None, Header(description="Where in the file the body begins.")] = None,
-    upload_checksum: Annotated[str | None, Header(description="`sha1` or `sha256`, and the body's in base64.")] = None,
+    upload_offset: _Header = None,
+    upload_checksum: _Header = None,
 ) -> Response:
     """Bring more of it. If the connection is cut, what came is kept."""
     _require_body(request)
@@ -209,7 +267,16 @@ async def continue_upload(
     return _answer(await _received(request, visit, offset, upload_checksum), 204)
 
 
-@router.delete("/{upload_id}", status_code=204)
+@router.delete(
+    "/{upload_id}",
+    status_code=204,
+    response_class=Response,
+    responses={
+        **_answers(204, "It is given up."),
+        **refusals(*_THERE, Code.UNSUPPORTED_VERSION, Code.UPLOAD_BUSY),
+    },
+    openapi_extra=_asks(_SPOKEN),
+)
 async def end_upload(upload_id: UUID, at: TheService, caller: TheCaller) -> Response:
     """Give it up. An import that it has become stays."""
     visit = await _visit(at, caller, upload_id)
@@ -218,8 +285,20 @@ async def end_upload(upload_id: UUID, at: TheService, caller: TheCaller) -> Resp
     return Response(status_code=204)
 
 
-@router.post("/{upload_id}", status_code=204, include_in_schema=False)
-async def override(request: Request, upload_id: UUID, at: TheService, caller: TheCaller) -> Response:
+@router.post(
+    "/{upload_id}",
+    status_code=204,
+    response_class=Response,
+    responses={
+        **_answers(200, "As HEAD answers.", "Upload-Offset", "Upload-Length"),
+        **_answers(204, "As PATCH or DELETE answers."),
+        **refusals(*_THERE, *_TAKEN, Code.WRONG_OFFSET, Code.UPLOAD_BUSY),
+    },
+    openapi_extra=_asks(
+        *(_SPOKEN, _OVERRIDE, _count("Upload-Offset", "For PATCH.", required=False), _CHECKSUM), body=True
+    ),
+)
+async def override_method(request: Request, upload_id: UUID, at: TheService, caller: TheCaller) -> Response:
     """For clients that can't send other methods: X-HTTP-Method-Override says which one is meant."""
     match request.headers.get("x-http-method-override", ""):
         case "PATCH":
@@ -468,7 +547,7 @@ def _metadata(text: str) -> dict[str, str]:
         name, _, value = pair.partition(" ")
         try:
             told[name] = base64.b64decode(value, validate=True).decode()
-        except (binascii.Error, UnicodeDecodeError) as error:
+        except ValueError as error:
             told_so = f"Upload-Metadata has a value of {name!r} that is no text in base64."
             raise Final(Code.BAD_REQUEST, told_so) from error
     return told
@@ -488,7 +567,7 @@ class _Checksum:
             raise Final(Code.BAD_REQUEST, f"Upload-Checksum is by {algorithm!r}; sha1 or sha256 is expected.")
         try:
             return cls(hashlib.new(algorithm, usedforsecurity=False), base64.b64decode(value, validate=True))
-        except binascii.Error as error:
+        except ValueError as error:
             raise Final(Code.BAD_REQUEST, "Upload-Checksum has no value in base64.") from error
 
     def holds(self) -> bool:

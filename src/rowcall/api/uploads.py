@@ -39,7 +39,7 @@ class Upload:
 
 
 @asynccontextmanager
-async def received(request: Request, store: FileStore, *, most: int) -> AsyncGenerator[Upload]:
+async def received(request: Request, store: FileStore, *, name: str, most: int) -> AsyncGenerator[Upload]:
     """The upload of a request. Nothing of it stays if it is cut off or too large."""
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared) > most + _LONGEST_FIELD:
@@ -49,13 +49,13 @@ async def received(request: Request, store: FileStore, *, most: int) -> AsyncGen
     try:
         if kind == b"multipart/form-data":
             parts = _Parts(incoming)
-            await _feed(request, parts.parser(options.get(b"boundary", b"")))
-            name, fields = parts.file_name, parts.fields
-            if name is None:
+            await _feed(request, parts, options.get(b"boundary", b""))
+            if parts.file_name is None:
                 raise Final(Code.BAD_REQUEST, "The form has no part with a file.", hint="Send it as the field `file`.")
+            name, fields = parts.file_name, parts.fields
         else:
             await write_blocks(request.stream(), incoming.write)
-            name, fields = request.query_params.get("fileName") or "upload", {}
+            fields = {}
         file = await aside(incoming.keep)
     except ClientDisconnect as error:
         raise Final(Code.BAD_REQUEST, "The connection was cut before all had come.") from error
@@ -93,12 +93,20 @@ async def write_blocks(stream: AsyncIterator[bytes], write: Callable[[bytes], ob
     await aside(write, bytes(block))
 
 
-async def _feed(request: Request, parser: MultipartParser) -> None:
+async def _feed(request: Request, parts: "_Parts", boundary: bytes) -> None:
     try:
+        parser = parts.parser(boundary)
         await write_blocks(request.stream(), parser.write)
         parser.finalize()
     except ValueError as error:  # what the parser raises
         raise Final(Code.BAD_REQUEST, f"The form can't be read: {error}.") from error
+
+
+def file_name(told: str) -> str:
+    """A name that a file is sent under."""
+    if "\0" in told:
+        raise Final(Code.BAD_REQUEST, "The name of the file has a NUL in it.")
+    return told
 
 
 class _Parts:
@@ -149,7 +157,7 @@ class _Parts:
         if self._is_file:
             if self.file_name is not None:
                 raise Final(Code.BAD_REQUEST, "The form has two files; one is expected.")
-            self.file_name = unquote(options.get(b"filename", b"upload").decode(errors="replace"))
+            self.file_name = file_name(unquote(options.get(b"filename", b"upload").decode(errors="replace")))
 
     def _data(self, data: bytes, start: int, end: int) -> None:
         if self._is_file:

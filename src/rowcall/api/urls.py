@@ -7,7 +7,7 @@ from fastapi import Request
 from pydantic import Field, ValidationError
 from python_multipart.multipart import parse_options_header
 
-from rowcall.api.models import ImportConfig, Wire, what_is_wrong
+from rowcall.api.models import ImportConfig, Text, Wire, what_is_wrong
 from rowcall.api.uploads import Upload
 from rowcall.config import Settings
 from rowcall.engine.fetch import admitted
@@ -20,8 +20,8 @@ _LONGEST = 1 << 20
 class UrlImport(Wire):
     """Where a file is, and what to do with it."""
 
-    url: str = Field(examples=["https://example.org/users.csv"])
-    importer: str = Field(examples=["users"])
+    url: Text = Field(examples=["https://example.org/users.csv"])
+    importer: Text = Field(examples=["users"])
     config: ImportConfig = ImportConfig()
 
 

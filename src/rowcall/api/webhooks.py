@@ -9,7 +9,8 @@ from psycopg import Connection
 from pydantic import Field
 
 from rowcall.api.audit import audit
-from rowcall.api.models import REFUSALS, Wire
+from rowcall.api.models import Flag, Text, Wire
+from rowcall.api.openapi import headers, links, refusals
 from rowcall.api.service import Caller, Service, TheCaller, TheService
 from rowcall.errors import Final
 from rowcall.model import Code, State
@@ -19,14 +20,18 @@ from rowcall.store import webhooks
 from rowcall.store.webhooks import Delivery, Webhook
 from rowcall.worker.webhooks import TEST, body_of, new_secret
 
-router = APIRouter(prefix="/v1/webhooks", tags=["webhooks"], responses=REFUSALS)
+router = APIRouter(prefix="/v1/webhooks", tags=["webhooks"])
+_BAD_URL = (Code.URL_REFUSED, Code.URL_UNREACHABLE, Code.BODY_TOO_LARGE)
+_FOUND = refusals(Code.WEBHOOK_NOT_FOUND)
+_SENT = refusals(Code.WEBHOOK_NOT_FOUND, Code.WRONG_STATE)
+_HOOKS = ("readWebhook", "changeWebhook", "testWebhook", "listDeliveries", "deleteWebhook")
 _States = Annotated[list[State], Field(min_length=1, max_length=len(State))]
 
 
 class WebhookRequest(Wire):
     """Where to tell, and of what."""
 
-    url: str = Field(examples=["https://example.org/hooks/rowcall"])
+    url: Text = Field(max_length=2000, examples=["https://example.org/hooks/rowcall"])
     states: _States | None = None
     """Told of moves into these; of all if it isn't said."""
 
@@ -34,9 +39,9 @@ class WebhookRequest(Wire):
 class WebhookChange(Wire):
     """What is to be different."""
 
-    url: str | None = None
+    url: Annotated[Text, Field(max_length=2000)] | None = None
     states: _States | None = None
-    enabled: bool | None = None
+    enabled: Flag | None = None
 
 
 class WebhookAnswer(Wire):
@@ -67,7 +72,7 @@ class WebhookList(Wire):
     items: list[WebhookAnswer]
 
 
-class AttemptAnswer(Wire):
+class DeliveryAttempt(Wire):
     """How an attempt went."""
 
     at: datetime
@@ -92,7 +97,7 @@ class DeliveryAnswer(Wire):
     """None when it has arrived, or was given up."""
     delivered_at: datetime | None
     created_at: datetime
-    log: list[AttemptAnswer]
+    log: list[DeliveryAttempt]
     """The latest attempts, the last one first."""
 
 
@@ -103,7 +108,14 @@ class DeliveryPage(Wire):
     next: str | None
 
 
-@router.post("", status_code=201)
+@router.post(
+    "",
+    status_code=201,
+    responses={
+        201: {"description": "The webhook.", "headers": headers("Location"), "links": links("webhook_id", *_HOOKS)},
+        **refusals(Code.BAD_REQUEST, *_BAD_URL),
+    },
+)
 def create_webhook(asked: WebhookRequest, at: TheService, caller: TheCaller, response: Response) -> NewWebhook:
     """Have every move of a job told to a URL. The secret is shown this once."""
     _check(at, asked.url)
@@ -121,14 +133,14 @@ def list_webhooks(at: TheService, caller: TheCaller) -> WebhookList:
         return WebhookList(items=[_answer(each) for each in webhooks.listed(connection, caller.organisation)])
 
 
-@router.get("/{webhook_id}")
+@router.get("/{webhook_id}", responses=_FOUND)
 def read_webhook(webhook_id: UUID, at: TheService, caller: TheCaller) -> WebhookAnswer:
     """A webhook, and how it does."""
     with at.connection(caller) as connection:
         return _answer(webhooks.get(connection, caller.organisation, webhook_id))
 
 
-@router.patch("/{webhook_id}")
+@router.patch("/{webhook_id}", responses=refusals(Code.WEBHOOK_NOT_FOUND, *_BAD_URL))
 def change_webhook(webhook_id: UUID, asked: WebhookChange, at: TheService, caller: TheCaller) -> WebhookAnswer:
     """Change where, of what, or whether it tells. Enabled again, it goes on with what waits."""
     if asked.url is not None:
@@ -146,7 +158,7 @@ def change_webhook(webhook_id: UUID, asked: WebhookChange, at: TheService, calle
         return _answer(changed)
 
 
-@router.delete("/{webhook_id}", status_code=204)
+@router.delete("/{webhook_id}", status_code=204, responses=_FOUND)
 def delete_webhook(webhook_id: UUID, at: TheService, caller: TheCaller) -> None:
     """Forget a webhook, and what was sent to it."""
     with at.connection(caller) as connection:
@@ -154,7 +166,7 @@ def delete_webhook(webhook_id: UUID, at: TheService, caller: TheCaller) -> None:
         audit(connection, caller, "webhook.delete", webhook_id)
 
 
-@router.post("/{webhook_id}/test", status_code=202)
+@router.post("/{webhook_id}/test", status_code=202, responses=_SENT)
 def test_webhook(webhook_id: UUID, at: TheService, caller: TheCaller) -> DeliveryAnswer:
     """Send something to see whether it arrives."""
     with at.connection(caller) as connection:
@@ -164,12 +176,12 @@ def test_webhook(webhook_id: UUID, at: TheService, caller: TheCaller) -> Deliver
         return _delivery(webhooks.add_test(connection, webhook, body))
 
 
-@router.get("/{webhook_id}/deliveries")
+@router.get("/{webhook_id}/deliveries", responses=refusals(Code.BAD_CURSOR, Code.WEBHOOK_NOT_FOUND))
 def list_deliveries(
     webhook_id: UUID,
     at: TheService,
     caller: TheCaller,
-    after: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
+    after: Annotated[Text | None, Query(description="The `next` of the page before.")] = None,
     page_size: Annotated[int, Query(alias="pageSize", ge=1, le=1000)] = 50,
 ) -> DeliveryPage:
     """What was and is to be sent, the newest first."""
@@ -179,8 +191,8 @@ def list_deliveries(
     return DeliveryPage(items=[_delivery(each) for each in found], next=more)
 
 
-@router.post("/{webhook_id}/deliveries/{delivery_id}/redeliver", status_code=202)
-def redeliver(webhook_id: UUID, delivery_id: UUID, at: TheService, caller: TheCaller) -> DeliveryAnswer:
+@router.post("/{webhook_id}/deliveries/{delivery_id}/redeliver", status_code=202, responses=_SENT)
+def redeliver_webhook(webhook_id: UUID, delivery_id: UUID, at: TheService, caller: TheCaller) -> DeliveryAnswer:
     """Send something again: the same body under the same id."""
     with at.connection(caller) as connection:
         again = webhooks.redeliver(connection, _enabled(connection, caller, webhook_id), delivery_id)
