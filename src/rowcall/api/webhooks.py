@@ -140,7 +140,7 @@ def read_webhook(webhook_id: UUID, at: TheService, caller: TheCaller) -> Webhook
         return _answer(webhooks.get(connection, caller.organisation, webhook_id))
 
 
-@router.patch("/{webhook_id}", responses=refusals(Code.WEBHOOK_NOT_FOUND, *_BAD_URL))
+@router.patch("/{webhook_id}", responses=refusals(Code.BAD_REQUEST, Code.WEBHOOK_NOT_FOUND, *_BAD_URL))
 def change_webhook(webhook_id: UUID, asked: WebhookChange, at: TheService, caller: TheCaller) -> WebhookAnswer:
     """Change where, of what, or whether it tells. Enabled again, it goes on with what waits."""
     if asked.url is not None:
