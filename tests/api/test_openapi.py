@@ -44,6 +44,7 @@ def test_clients_can_be_generated() -> None:
         assert operation["description"], name
         assert set(operation["tags"]) <= tags, name
         placed = {each["name"] for each in operation.get("parameters", []) if each["in"] == "path"}
+        assert all(each["description"] for each in operation.get("parameters", [])), name
         assert placed == {part[1:-1] for part in name.split("/") if part.startswith("{")}, name
         for answer in operation["responses"].values():
             linked = {link["operationId"] for link in answer.get("links", {}).values()}

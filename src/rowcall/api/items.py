@@ -31,7 +31,9 @@ from rowcall.store.mappings import columns_of
 router = APIRouter(prefix="/v1", tags=["rows"])
 _GRID = refusals(Code.BAD_REQUEST, Code.BAD_CURSOR, Code.JOB_NOT_FOUND)
 _PENDING = "pending,failed"
-_Statuses = Annotated[Text | None, Query(description="One of these statuses, divided by commas.", examples=["failed"])]
+_Statuses = Annotated[
+    Text | None, Query(description=f"Some of {', '.join(STATUSES)}, with commas between.", examples=["failed"])
+]
 _Code = Annotated[Text | None, Query(description="Only rows with an issue of this code.", examples=["REQUIRED"])]
 _Field = Annotated[Text | None, Query(description="Only rows with an issue in this field.", examples=["email"])]
 _Text = Annotated[Text | None, Query(max_length=200, description="Only rows with this text in a cell.")]

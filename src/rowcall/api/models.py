@@ -10,6 +10,7 @@ from pydantic.alias_generators import to_camel
 from rowcall.errors import Final
 from rowcall.formats import ReadOptions
 from rowcall.model import Code, Mode, State, Wish
+from rowcall.store.grid import STATUSES
 from rowcall.store.jobs import JobConfig
 
 _MOST = 2**31 - 1
@@ -17,6 +18,7 @@ Flag = Annotated[bool, Strict()]
 """True or false in a body, and not 1 or "no"."""
 Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 """What PostgreSQL takes for a text: no NUL, and no half of a surrogate pair."""
+RowStatus = Annotated[Text, Field(json_schema_extra={"enum": list(STATUSES)})]
 RowNumber = Annotated[int, Field(ge=1, le=2**63 - 1)]
 
 
@@ -37,15 +39,19 @@ class ImportConfig(Wire):
     """How a file is read and what is done with its rows. What isn't said is found out, or as the importer says."""
 
     mode: Mode | None = None
+    """What is done with rows that are there already."""
     mapping: dict[Text, Text] = {}
     """Header to field."""
     constants: dict[Text, Text] = {}
     """Field to a value for every row."""
     dry_run: Flag = False
+    """Do all but write: the outcomes tell what would happen."""
     hold: Flag = False
     """Begin only on `start` or `kickoff`."""
     encoding: Text | None = None
+    """Such as `utf-8` or `windows-1252`."""
     delimiter: Text | None = None
+    """What is between the cells of a CSV file."""
     sheet: Text | Annotated[int, Strict(), Field(ge=1, le=_MOST)] | None = None
     """Its name, or its position from 1."""
     header: Annotated[int, Strict(), Field(ge=0, le=_MOST)] | None = None
@@ -92,9 +98,13 @@ class Counts(Wire):
     skipped: int
     failed: int
     cancelled: int
+    """Rows that weren't worked on any more."""
     blank: int
+    """Empty lines, which are no rows."""
     header: int
+    """Lines of the header."""
     other: int
+    """Lines above the header or below the rows."""
 
 
 class Told(Wire):
@@ -110,6 +120,7 @@ class JobAnswer(Wire):
 
     id: UUID
     number: str
+    """For people: the day, and a number."""
     state: State
     importer: str
     dry_run: bool
@@ -139,23 +150,32 @@ class IssueAnswer(Wire):
     """What is wrong with a row."""
 
     code: str
+    """Stable: branch on this."""
     message: str
     field: str | None = None
     value: str | None = None
+    """As it is in the file."""
     metadata: dict[str, Any] | None = None
+    """What the code has to tell, such as the limit that was passed."""
 
 
 class Item(Wire):
     """A row as it came in, and what became of it."""
 
     row: int
+    """From 1."""
     line: int
-    status: str
+    """Where in the file it begins, from 1."""
+    status: RowStatus
     issues: list[IssueAnswer]
     values: dict[str, str | None]
+    """The cells under their headers, as they are in the file."""
     target_key: list[str] | None
+    """What the target knows it by."""
     attempt: int | None
+    """How often it was tried."""
     at: datetime | None
+    """When that became of it."""
 
 
 class ItemPage(Wire):
@@ -173,7 +193,7 @@ class PendingItem(Wire):
     importer: str
     row: int
     line: int
-    status: str
+    status: RowStatus
     issues: list[IssueAnswer]
     at: datetime | None
 
@@ -214,9 +234,12 @@ class EventsAnswer(Wire):
 class ReprocessRequest(Wire):
     """Which rows to try again: those that failed, unless something else is said."""
 
-    statuses: list[Text] = ["failed"]
+    statuses: list[RowStatus] = ["failed"]
+    """With one of these."""
     code: Text | None = None
+    """With an issue of this code."""
     field: Text | None = None
+    """With an issue in this field."""
     rows: Annotated[list[Annotated[RowNumber, Strict()]], Field(min_length=1, max_length=100_000)] | None = None
     """Numbers of rows."""
 

@@ -52,6 +52,19 @@ _HEADERS = {
 }
 _ALWAYS = {401: ("WWW-Authenticate",), 403: (), 416: ("Content-Range",), 429: ("Retry-After",), 503: ("Retry-After",)}
 _NAMES = {401: "Unauthenticated", 403: "Forbidden", 429: "TooManyRequests", 500: "InternalError", 503: "NotNow"}
+_PARAMETERS = {
+    "job_id": "The job's id, as `POST /v1/imports` told it.",
+    "row": "The number of a row, from 1.",
+    "upload_id": "The upload's id: the end of its `Location`.",
+    "export_id": "The export's id.",
+    "webhook_id": "The webhook's id.",
+    "delivery_id": "The delivery's id.",
+    "pageSize": "How many at most.",
+    "state": "Only those that are there.",
+    "importer": "Only those of this importer.",
+    "account": "Only what this account did.",
+    "action": "Only this, such as `import.create`.",
+}
 TAGS = {
     "imports": "A file comes in and is a job; what became of it.",
     "uploads": "Large files over bad networks, piece by piece: [tus 1.0](https://tus.io/protocols/resumable-upload).",
@@ -183,6 +196,8 @@ def _operations(document: Part) -> Iterator[tuple[str, Part]]:
 
 def _finish(path: str, operation: Part) -> None:
     operation["summary"] = operation["summary"].capitalize()
+    for parameter in operation.get("parameters", []):
+        parameter.setdefault("description", _PARAMETERS.get(parameter["name"]))
     answers: Part = operation["responses"]
     if "HTTPValidationError" in str(answers.get("422")):
         del answers["422"]

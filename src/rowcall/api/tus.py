@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, MutableMapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from email.utils import format_datetime
 from typing import Annotated, Any
 from uuid import UUID
@@ -141,7 +142,8 @@ class UploadAnswer(Wire):
     """Where the import is that it has become."""
     error: Told | None
     """Why it can't become one."""
-    expires_at: str | None
+    expires_at: datetime | None
+    """Until when it waits for more; None once it is an import."""
 
 
 # ------------------------------------------------------------------------------------------------------- the requests
@@ -238,7 +240,7 @@ async def read_upload(upload_id: UUID, at: TheService, caller: TheCaller, respon
         offset=upload.received,
         import_address=_import_address(upload),
         error=Told(**upload.error) if upload.error else None,
-        expires_at=None if upload.job_id else upload.expires_at.isoformat(),
+        expires_at=None if upload.job_id else upload.expires_at,
     )
 
 
