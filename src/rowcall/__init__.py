@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from rowcall.lazy import lazily
 
 if TYPE_CHECKING:
-    from rowcall.errors import Final, Retryable, RowcallError
+    from rowcall.client import Client
+    from rowcall.errors import Final, RequestRefused, Retryable, RowcallError, ServerUnavailable
     from rowcall.export.resource import Resource
     from rowcall.importer import (
         Boolean,
@@ -40,6 +41,7 @@ __version__ = version("rowcall")
 __all__ = [
     "Boolean",
     "Choice",
+    "Client",
     "Code",
     "Date",
     "DateTime",
@@ -57,10 +59,12 @@ __all__ = [
     "Json",
     "List",
     "Lookup",
+    "RequestRefused",
     "Resource",
     "Retryable",
     "RowOutcome",
     "RowcallError",
+    "ServerUnavailable",
     "Skip",
     "Status",
     "Text",
@@ -73,7 +77,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "errors": ("Final", "Retryable", "RowcallError"),
+    "client": ("Client",),
+    "errors": ("Final", "RequestRefused", "Retryable", "RowcallError", "ServerUnavailable"),
     "export.resource": ("Resource",),
     "model": ("Code", "Issue", "Status"),
 }

@@ -1,13 +1,16 @@
 """What can go wrong with the work itself (wrong data is not an error but an issue).
 
 RowcallError
-├── Retryable        the same call may succeed later: a server was away, a lock was held
-└── Final            it won't: say so, stop
-    ├── FileRefused  this file can't be read (or written) as asked; the message says where and what to do
-    └── WrongState   the job is not where this could be done; it says where it is and what can be
+├── Retryable              the same call may succeed later: a server was away, a lock was held
+│   └── ServerUnavailable  a Rowcall server can't be reached, or has no time
+└── Final                  it won't: say so, stop
+    ├── FileRefused        this file can't be read (or written) as asked; the message says where and what to do
+    ├── WrongState         the job is not where this could be done; it says where it is and what can be
+    └── RequestRefused     a Rowcall server refuses what it was asked for
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 
 class RowcallError(Exception):
@@ -23,11 +26,11 @@ class RowcallError(Exception):
         return f"{self.message} {self.hint}".strip()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.code, self.message, self.hint)
+        return _rebuild, (type(self), vars(self))
 
 
-def _rebuild(kind: type[RowcallError], code: str, message: str, hint: str) -> RowcallError:
-    return kind(code, message, hint=hint)
+def _rebuild(kind: type[RowcallError], told: dict[str, Any]) -> RowcallError:
+    return kind(**told)
 
 
 class Retryable(RowcallError):
@@ -51,3 +54,43 @@ class WrongState(Final):
         super().__init__(code, message, hint=hint)
         self.state = state
         self.allowed = list(allowed)
+
+
+class ServerUnavailable(Retryable):
+    """A server can't be reached, or says that it has no time now."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        hint: str = "",
+        status: int | None = None,
+        request_id: str | None = None,
+        retry_after: float = 0,
+    ) -> None:
+        super().__init__(code, message, hint=hint)
+        self.status = status
+        self.request_id = request_id
+        self.retry_after = retry_after
+        """Seconds that the server wants to be left alone."""
+
+
+class RequestRefused(Final):
+    """A server refuses a request: the same again is refused again."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        hint: str = "",
+        status: int,
+        request_id: str | None = None,
+        allowed: Sequence[str] = (),
+    ) -> None:
+        super().__init__(code, message, hint=hint)
+        self.status = status
+        self.request_id = request_id
+        self.allowed = list(allowed)
+        """What can be asked of the job instead, where its state is the reason."""

@@ -129,6 +129,14 @@ class Code(StrEnum):
     RANGE_NOT_SATISFIABLE = "RANGE_NOT_SATISFIABLE"
     HTTP_TOO_OLD = "HTTP_TOO_OLD"
 
+    # a server that is asked by a client
+    SERVER_UNREACHABLE = "SERVER_UNREACHABLE"
+    SERVER_BUSY = "SERVER_BUSY"
+    SERVER_TOO_OLD = "SERVER_TOO_OLD"
+    NOT_ROWCALL = "NOT_ROWCALL"
+    NOT_DONE_YET = "NOT_DONE_YET"
+    CUT_OFF = "CUT_OFF"
+
     # a file that is to be fetched
     URL_REFUSED = "URL_REFUSED"
     URL_UNREACHABLE = "URL_UNREACHABLE"
@@ -171,6 +179,10 @@ class Status(StrEnum):
     UNCHANGED = "unchanged"
     SKIPPED = "skipped"
     FAILED = "failed"
+
+
+ROW_STATUSES = (*(status.value for status in Status), "pending", "cancelled")
+"""The same, and what is said of a row that nothing has happened to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +241,17 @@ class Wish(StrEnum):
     HOLD = "hold"
     PAUSE = "pause"
     CANCEL = "cancel"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a job is: `done` of `total` rows or bytes of uploading, fetching, reading, checking or writing."""
+
+    phase: str
+    rows: int
+    done: int
+    total: int
+    failed: int = 0
 
 
 class ExportState(StrEnum):

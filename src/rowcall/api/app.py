@@ -14,6 +14,7 @@ from rowcall.api import (
     exports,
     guards,
     health,
+    importers,
     imports,
     items,
     metrics,
@@ -67,7 +68,7 @@ def create_app(service: Service, *, tracing: Tracing | None = None) -> FastAPI:
     guards.install(app, service)
     app.add_middleware(Observed, metrics=measured.http, tracing=tracing)
     app.add_middleware(_RequestIds)
-    for part in (imports, items, moves, events, tus, exports, audit, health, metrics, webhooks):
+    for part in (imports, items, moves, events, tus, exports, importers, audit, health, metrics, webhooks):
         app.include_router(part.router)
     problems.install(app)
     openapi.install(app, ImportConfig, UrlImport)

@@ -33,9 +33,21 @@ _JOB = {
     "createdAt": _AT,
     "startedAt": _BEGAN,
     "endedAt": _ENDED,
+    "background": True,
     "wish": None,
     "allowed": ["reprocess"],
     "error": None,
+}
+_IMPORTER = {"name": "users", "description": "People who write and read.", "target": "users"}
+_FIELD = {
+    "name": "email",
+    "type": "email",
+    "column": "email",
+    "required": True,
+    "default": None,
+    "aliases": ["mail", "e-mail address"],
+    "help": "One address per user.",
+    "demands": {},
 }
 _ISSUE = {"code": "REQUIRED", "message": "A value is required.", "field": "email", "value": None, "metadata": None}
 _ISSUES = [{"code": "REQUIRED", "field": "email", "status": "failed", "count": 3, "firstRow": 17}]
@@ -151,6 +163,18 @@ EXAMPLES: dict[str, Any] = {
     "ReprocessAnswer": {"job": {**_JOB, "state": "PROCESSING", "endedAt": None, "allowed": ["pause"]}, "rows": 3},
     "ResultsSummary": {"counts": _COUNTS, "issues": _ISSUES},
     "ReceiptAnswer": _RECEIPT,
+    "ImporterSummary": _IMPORTER,
+    "ImporterAnswer": {
+        **_IMPORTER,
+        "keys": [["id"], ["email"]],
+        "onMatch": "update",
+        "preview": False,
+        "atomic": False,
+        "once": False,
+        "timezone": "UTC",
+        "fields": [_FIELD],
+        "rules": [],
+    },
     "UploadAnswer": {
         "id": _ID,
         "importer": "users",

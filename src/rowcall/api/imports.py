@@ -171,13 +171,20 @@ def list_imports(
     response: Response,
     state: State | None = None,
     importer: Text | None = None,
+    number: Annotated[Text | None, Query(max_length=50, description="The job with this number.")] = None,
     after: Annotated[Text | None, Query(description="The `next` of the page before.")] = None,
     page_size: Annotated[int, Query(alias="pageSize", ge=1, le=1000)] = 50,
 ) -> JobPage:
     """The jobs, the newest first."""
     with at.connection(caller) as connection:
         page = requests.page_of_jobs(
-            connection, caller.organisation, state=state, importer=importer, after=after, size=page_size
+            connection,
+            caller.organisation,
+            state=state,
+            importer=importer,
+            number=number and number.upper(),
+            after=after,
+            size=page_size,
         )
         counted = results.counts_of_jobs(connection, page.jobs)
     response.headers["X-Total-Count"] = str(page.total)

@@ -1,5 +1,6 @@
 """What goes over the wire, as the OpenAPI document tells it."""
 
+from dataclasses import fields
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
@@ -8,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError
 from pydantic.alias_generators import to_camel
 
 from rowcall.errors import Final
-from rowcall.formats import ReadOptions
+from rowcall.formats import Format, ReadOptions
 from rowcall.model import Code, Mode, State, Wish
 from rowcall.store.grid import STATUSES
 from rowcall.store.jobs import JobConfig
@@ -35,6 +36,9 @@ def what_is_wrong(error: ValidationError) -> str:
     return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
 
 
+_READ_OPTIONS = {option.name for option in fields(ReadOptions)} - {"limits"}
+
+
 class ImportConfig(Wire):
     """How a file is read and what is done with its rows. What isn't said is found out, or as the importer says."""
 
@@ -48,14 +52,26 @@ class ImportConfig(Wire):
     """Do all but write: the outcomes tell what would happen."""
     hold: Flag = False
     """Begin only on `start` or `kickoff`."""
+    format: Format | None = None
+    """What the file is, if its content doesn't tell."""
     encoding: Text | None = None
     """Such as `utf-8` or `windows-1252`."""
-    delimiter: Text | None = None
+    delimiter: Annotated[Text, Field(min_length=1)] | None = None
     """What is between the cells of a CSV file."""
+    quote: Annotated[Text, Field(max_length=1)] | None = None
+    """The quote character; "" for none."""
+    escape: Literal["doubled", "backslash"] | None = None
+    """How a quote within quotes is written."""
+    comment: Annotated[Text, Field(min_length=1)] | None = None
+    """Lines that begin with it are none of the data."""
     sheet: Text | Annotated[int, Strict(), Field(ge=1, le=_MOST)] | None = None
     """Its name, or its position from 1."""
     header: Annotated[int, Strict(), Field(ge=0, le=_MOST)] | None = None
     """The line of the header, from 1; 0 when there is none."""
+    records: Text | None = None
+    """The key of a JSON document under which the records lie."""
+    ragged: Literal["reject", "pad"] | None = None
+    """What becomes of lines with too few cells."""
     date_order: Literal["dmy", "mdy", "ymd"] | None = None
     decimal: Literal[".", ","] | None = None
 
@@ -69,7 +85,7 @@ class ImportConfig(Wire):
 
     def job_config(self) -> JobConfig:
         """The same for the engine."""
-        read = self.model_dump(include={"encoding", "delimiter", "sheet", "header", "date_order", "decimal"})
+        read = self.model_dump(include=_READ_OPTIONS)
         return JobConfig(
             mode=self.mode,
             mapping=self.mapping,
@@ -132,6 +148,8 @@ class JobAnswer(Wire):
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
+    background: bool
+    """Whether workers go on with it by themselves."""
     wish: Wish | None
     """What was asked for and is about to happen."""
     allowed: list[str]

@@ -31,6 +31,7 @@ def job_document(job: Job, counts: JobCounts) -> dict[str, Any]:
         "createdAt": job.created_at,
         "startedAt": job.processing_started_at,
         "endedAt": job.completed_at,
+        "background": job.background,
         "wish": job.wish,
         "allowed": allowed(job),
         "error": job.last_error,

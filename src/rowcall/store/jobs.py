@@ -149,7 +149,8 @@ def list_jobs(
     connection: Connection[Any], *, state: str | None = None, importer: str | None = None, most: int = 50
 ) -> list[Job]:
     """The latest jobs, the newest first."""
-    given = {"state": state, "importer": importer, "organisation": None, "at": None, "last": None, "most": most}
+    none = dict.fromkeys(("organisation", "number", "at", "last"))
+    given = {"state": state, "importer": importer, "most": most, **none}
     return select_jobs(connection, "page_of_jobs", given)
 
 

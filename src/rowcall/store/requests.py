@@ -86,12 +86,21 @@ def page_of_jobs(
     *,
     state: str | None,
     importer: str | None,
+    number: str | None = None,
     after: str | None,
     size: int,
 ) -> JobsPage:
     """An organisation's jobs behind a cursor, the newest first."""
     at, last = decoded("jobs", after, tuple[datetime, UUID]) if after else (None, None)
-    given = {"organisation": organisation, "state": state, "importer": importer, "at": at, "last": last, "most": size}
+    given = {
+        "organisation": organisation,
+        "state": state,
+        "importer": importer,
+        "number": number,
+        "at": at,
+        "last": last,
+        "most": size,
+    }
     found = jobs.select_jobs(connection, "page_of_jobs", given)
     total = next(connection.cursor(row_factory=scalar_row).execute(query("count_jobs"), given))
     more = encoded("jobs", [found[-1].created_at, found[-1].id]) if len(found) == size else None

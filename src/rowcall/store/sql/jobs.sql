@@ -125,6 +125,7 @@ SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size 
 FROM rowcall.job j LEFT JOIN rowcall.file f ON f.sha256 = j.file_sha256
 WHERE j.removing_at IS NULL AND (%(organisation)s::uuid IS NULL OR j.organisation_id = %(organisation)s)
   AND (%(state)s::text IS NULL OR j.state = %(state)s) AND (%(importer)s::text IS NULL OR j.importer = %(importer)s)
+  AND (%(number)s::text IS NULL OR j.number = %(number)s)
   AND (%(last)s::uuid IS NULL OR (j.created_at, j.id) < (%(at)s::timestamptz, %(last)s::uuid))
 ORDER BY j.created_at DESC, j.id DESC LIMIT %(most)s
 
@@ -133,6 +134,7 @@ ORDER BY j.created_at DESC, j.id DESC LIMIT %(most)s
 SELECT count(*) FROM rowcall.job j
 WHERE j.removing_at IS NULL AND (%(organisation)s::uuid IS NULL OR j.organisation_id = %(organisation)s)
   AND (%(state)s::text IS NULL OR j.state = %(state)s) AND (%(importer)s::text IS NULL OR j.importer = %(importer)s)
+  AND (%(number)s::text IS NULL OR j.number = %(number)s)
 
 -- is_worked_on --
 -- Whether somebody works on a job.

@@ -1,0 +1,72 @@
+"""The importers of a service, for those who want to know what they take."""
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from rowcall.api.models import Text, Wire
+from rowcall.api.openapi import refusals
+from rowcall.api.service import TheService
+from rowcall.engine.documents import importer_document, importer_summary
+from rowcall.model import Code
+
+router = APIRouter(prefix="/v1/importers", tags=["importers"])
+
+
+class ImporterSummary(Wire):
+    """An importer in a list."""
+
+    name: str
+    description: str
+    target: str
+    """The table that rows go to; empty where the importer writes for itself."""
+
+
+class ImporterField(Wire):
+    """What an importer takes."""
+
+    name: str
+    type: str
+    column: str
+    required: bool
+    default: str | None
+    aliases: list[str]
+    help: str
+    demands: dict[str, str]
+    """What values have to meet."""
+
+
+class ImporterRule(Wire):
+    """What a row has to meet."""
+
+    name: str
+    field: str | None
+    code: str
+    message: str
+
+
+class ImporterAnswer(ImporterSummary):
+    """All about an importer."""
+
+    keys: list[list[str]]
+    """Fields that a row is known by."""
+    on_match: str
+    preview: bool
+    atomic: bool
+    once: bool
+    timezone: str
+    fields: list[ImporterField]
+    rules: list[ImporterRule]
+
+
+@router.get("", responses=refusals(invalid=False))
+def list_importers(at: TheService) -> list[ImporterSummary]:
+    """The importers that there are."""
+    return [ImporterSummary(**importer_summary(*each)) for each in at.registry.by_name().items()]
+
+
+@router.get("/{name}", responses=refusals(Code.UNKNOWN_IMPORTER))
+def read_importer(name: Text, at: TheService) -> ImporterAnswer:
+    """All about one: fields, rules, key, what happens on a match."""
+    told: dict[str, Any] = importer_document(at.registry.importer(name))
+    return ImporterAnswer.model_validate(told)

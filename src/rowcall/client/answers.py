@@ -1,0 +1,313 @@
+"""What a server answers with, and what it is asked for. Fields that a newer server adds are passed over.
+
+The command line shows these too, wherever they come from.
+"""
+
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from msgspec import Struct, field
+
+from rowcall.model import ENDED, Mode, State, Wish
+
+
+class Wire(Struct, rename="camel", frozen=True):
+    """Names in camelCase on the wire. States and statuses are texts: a newer server may have more of them."""
+
+
+class File(Wire, frozen=True, kw_only=True):
+    """A job's file. While it is yet to be fetched, nothing but its name is known."""
+
+    name: str
+    sha256: str | None = None
+    size: int | None = None
+
+
+class Counts(Wire, frozen=True, kw_only=True):
+    """What became of the rows, and the lines beside them."""
+
+    rows: int = 0
+    created: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    skipped: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    blank: int = 0
+    header: int = 0
+    other: int = 0
+
+    @property
+    def done(self) -> int:
+        return self.created + self.updated + self.unchanged + self.skipped + self.failed
+
+
+class Told(Wire, frozen=True, kw_only=True):
+    """Why work stopped."""
+
+    code: str
+    message: str
+    hint: str = ""
+
+
+class Job(Wire, frozen=True, kw_only=True):
+    """One file going through one importer, and how far it is."""
+
+    id: UUID
+    number: str
+    state: str
+    importer: str
+    dry_run: bool
+    file: File
+    url: str | None = None
+    counts: Counts
+    account: str
+    created_at: datetime
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    background: bool = True
+    """Whether workers go on with it by themselves."""
+    wish: str | None = None
+    """What was asked for and is about to happen."""
+    allowed: list[str] = []
+    """What can be asked of it now."""
+    error: Told | None = None
+
+    @property
+    def rests(self) -> bool:
+        """Whether nothing happens to it until somebody asks for something."""
+        if self.wish:
+            return self.wish == Wish.HOLD and self.state == State.UPLOADED
+        return self.state in _RESTING
+
+
+_RESTING = ENDED | {State.VALIDATED, State.PAUSED}
+
+
+class Issue(Wire, frozen=True, kw_only=True, omit_defaults=True):
+    """What is wrong with a row."""
+
+    code: str
+    message: str = ""
+    field: str | None = None
+    value: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class Item(Wire, frozen=True, kw_only=True):
+    """A row as it came in, and what became of it."""
+
+    row: int
+    line: int
+    status: str
+    issues: list[Issue] = []
+    values: dict[str, str | None] = {}
+    target_key: list[str] | None = None
+    attempt: int | None = None
+    at: datetime | None = None
+
+
+class PendingItem(Wire, frozen=True, kw_only=True):
+    """A row of some job that waits for something or somebody."""
+
+    job_id: UUID
+    job_number: str
+    importer: str
+    row: int
+    line: int
+    status: str
+    issues: list[Issue] = []
+    at: datetime | None = None
+
+
+class IssueCount(Wire, frozen=True, kw_only=True):
+    """How many rows have an issue, and the first of them."""
+
+    code: str
+    field: str | None = None
+    status: str
+    count: int
+    first_row: int
+
+
+class Summary(Wire, frozen=True, kw_only=True):
+    """What became of the rows, counted."""
+
+    counts: Counts
+    issues: list[IssueCount] = []
+
+
+class Column(Wire, frozen=True, kw_only=True):
+    """A column of the file and the field that it goes to."""
+
+    position: int
+    header: str
+    field: str | None = None
+    status: str
+    reason: str
+    date_order: str | None = None
+    decimal: str | None = None
+
+
+class Receipt(Wire, frozen=True, kw_only=True):
+    """A job on one page."""
+
+    id: UUID
+    number: str
+    state: str
+    importer: str
+    target: str | None = None
+    mode: str | None = None
+    dry_run: bool
+    file: File
+    account: str
+    created_at: datetime
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    duration_ms: int
+    rows_per_second: int | None = None
+    columns: list[Column] = []
+    constants: dict[str, str] = {}
+    counts: Counts
+    balanced: bool
+    issues: list[IssueCount] = []
+    error: Told | None = None
+
+    @property
+    def unused_columns(self) -> list[str]:
+        """The columns that no field takes; a processor of whole files or items sees all of them."""
+        return [column.header for column in self.columns if not column.field] if self.target else []
+
+
+class Reprocessed(Wire, frozen=True, kw_only=True):
+    """The job, and how many of its rows are tried again."""
+
+    job: Job
+    rows: int
+
+
+class ImporterSummary(Wire, frozen=True, kw_only=True):
+    """An importer in a list."""
+
+    name: str
+    description: str
+    target: str = ""
+
+
+class ImporterField(Wire, frozen=True, kw_only=True):
+    """What an importer takes."""
+
+    name: str
+    type: str
+    column: str | None = None
+    required: bool = False
+    default: str | None = None
+    aliases: list[str] = []
+    help: str = ""
+    demands: dict[str, str] = {}
+
+
+class ImporterRule(Wire, frozen=True, kw_only=True):
+    """What a row of an importer has to meet."""
+
+    name: str
+    field: str | None = None
+    code: str
+    message: str
+
+
+class Importer(Wire, frozen=True, kw_only=True):
+    """All about an importer."""
+
+    name: str
+    description: str
+    target: str = ""
+    keys: list[list[str]] = []
+    on_match: str
+    preview: bool = False
+    atomic: bool = False
+    once: bool = False
+    timezone: str | None = None
+    fields: list[ImporterField] = []
+    rules: list[ImporterRule] = []
+
+
+class ExportProgress(Wire, frozen=True, kw_only=True):
+    """How much is written. `total` is None where it isn't known."""
+
+    rows: int = 0
+    total: int | None = None
+    bytes: int = 0
+
+
+class Export(Wire, frozen=True, kw_only=True):
+    """An export in the background, and how far it is."""
+
+    id: UUID
+    state: str
+    resource: str | None = None
+    job: UUID | None = None
+    format: str
+    file_name: str
+    account: str
+    progress: ExportProgress
+    created_at: datetime
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+    expires_at: datetime | None = None
+    error: Told | None = None
+
+
+# ----------------------------------------------------------------------------------------------- what it is asked for
+
+
+class ImportConfig(Wire, frozen=True, kw_only=True, omit_defaults=True):
+    """How a file is read and what is done with its rows. What isn't said is found out, or as the importer says."""
+
+    mode: Mode | None = None
+    mapping: dict[str, str] = {}
+    """Header to field."""
+    constants: dict[str, str] = {}
+    """Field to a value for every row."""
+    dry_run: bool = False
+    hold: bool = False
+    """Begin only on `start` or `kickoff`."""
+    format: str | None = None
+    encoding: str | None = None
+    delimiter: str | None = None
+    quote: str | None = None
+    escape: Literal["doubled", "backslash"] | None = None
+    comment: str | None = None
+    header: int | None = None
+    sheet: str | int | None = None
+    records: str | None = None
+    ragged: Literal["reject", "pad"] = "reject"
+    decimal: Literal[".", ","] | None = None
+    date_order: Literal["dmy", "mdy", "ymd"] | None = None
+
+
+class View(Wire, frozen=True, kw_only=True, omit_defaults=True):
+    """Which rows of a job. None or nothing: no matter."""
+
+    statuses: tuple[str, ...] = ()
+    code: str | None = None
+    field: str | None = None
+    text: str | None = None
+    """Somewhere in a cell."""
+    sort: Literal["row", "-row", "updated", "-updated"] = "row"
+
+
+class ExportOrder(Wire, frozen=True, kw_only=True, omit_defaults=True):
+    """What to export: rows of a resource, or what became of the rows of a job."""
+
+    format: str = field(default_factory=lambda: "csv")  # always sent: the server wants it said
+    resource: str | None = None
+    fields: tuple[str, ...] = ()
+    """In this order; all of the resource if none are named."""
+    filters: tuple[str, ...] = ()
+    """`field=value`, or `!=`, `>=`, `<=`, `>`, `<`; `field=null` for none."""
+    job: UUID | None = None
+    view: View | None = None
+    bom: bool = False
+    """Begin a CSV file with a byte order mark, for Excel."""
