@@ -77,6 +77,10 @@ class Settings:
     """Hosts that may be fetched from and posted to, beside public ones."""
     url_timeout: float = 1800
     """Seconds that fetching a file may take."""
+    server: str | None = None
+    """The service that commands are for, instead of the database."""
+    key: str | None = field(default=None, repr=False)
+    """What commands show to that service."""
     file_store: str = ""
     """A folder or `s3://bucket/prefix`, the same for all processes; empty for `files` in the data directory."""
     s3_endpoint: str | None = None
@@ -259,6 +263,8 @@ SETTINGS = (
     ),
     Setting("retention_ended_days", "7", "days that an ended job is kept, with its rows and file; or never", _days),
     Setting("retention_abandoned_days", "90", "days that an unfinished job is kept untouched; or never", _days),
+    Setting("server", "", "the address of a service that commands with `--server` ask, as if it was given", _text),
+    Setting("key", "", "the key that they show to it; keep it out of files that others read", _text),
     Setting("debug", "", "set to anything: an unexpected error prints its trace", _text, in_file=False),
 )
 """All settings but the limits. `docs/reference.md` shows this table."""

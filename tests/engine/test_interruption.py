@@ -9,9 +9,9 @@ import pytest
 from psycopg import Connection
 
 from rowcall import Final, Importer, Integer, Retryable, Update
-from rowcall.engine.run import Progress, Run, run_job
+from rowcall.engine.run import Run, run_job
 from rowcall.engine.start import start_job
-from rowcall.model import Code, State
+from rowcall.model import Code, Progress, State
 from rowcall.store.db import Database
 from rowcall.store.jobs import Job, JobConfig
 

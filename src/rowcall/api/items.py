@@ -22,10 +22,10 @@ from rowcall.api.service import Caller, Service, TheCaller, TheService, narrowed
 from rowcall.engine.documents import counts_document, issue_count_document, receipt_document, row_document
 from rowcall.engine.receipt import receipt_of
 from rowcall.errors import Final
-from rowcall.model import Code
+from rowcall.model import ROW_STATUSES, Code
 from rowcall.store import grid, jobs, results
 from rowcall.store.cursors import decoded, encoded
-from rowcall.store.grid import STATUSES, Place, Wanted, Whose
+from rowcall.store.grid import Place, Wanted, Whose
 from rowcall.store.mappings import columns_of
 
 router = APIRouter(prefix="/v1", tags=["rows"])
@@ -45,9 +45,9 @@ _PageSize = Annotated[int, Query(alias="pageSize", ge=1, le=1000)]
 def statuses_in(text: str | None) -> tuple[str, ...]:
     """The statuses that a request names."""
     names = tuple(name for name in (text or "").split(",") if name)
-    if unknown := [name for name in names if name not in STATUSES]:
+    if unknown := [name for name in names if name not in ROW_STATUSES]:
         told = f"There is no status {unknown[0][:50]!r}."
-        raise Final(Code.BAD_REQUEST, told, hint=f"The statuses are {', '.join(STATUSES)}.")
+        raise Final(Code.BAD_REQUEST, told, hint=f"The statuses are {', '.join(ROW_STATUSES)}.")
     return names
 
 

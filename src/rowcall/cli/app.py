@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from rowcall.engine.failures import failure_of
-from rowcall.errors import RowcallError
+from rowcall.errors import Final, RowcallError
 from rowcall.model import Code
 
 COMMANDS = {
@@ -38,6 +38,9 @@ COMMANDS = {
     "doctor": ("doctor:doctor", "Check the surroundings, or verify a job."),
 }
 """Where each command is, and what the list of commands says about it."""
+
+FOR_SERVERS = ("import", "resume", "pause", "cancel", "reprocess", "jobs", "rows", "receipt", "export", "importers")
+"""Those that take --server."""
 
 _UsageError: Any = typer.BadParameter.__base__  # Click's, which newer versions of Typer have inside
 _UsageError.exit_code = 1  # theirs is 2, which says here that some rows failed
@@ -90,7 +93,8 @@ def _elsewhere() -> None:
 def main() -> None:
     """Run the command line. Exit code 0: done; 2: done, with errors in some rows; 1: failed."""
     try:
-        commands("".join(sys.argv[1:2]))(standalone_mode=True)
+        arguments = _arranged(sys.argv[1:])
+        commands("".join(arguments[:1]))(arguments, standalone_mode=True)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:  # whoever read our output has seen enough
@@ -101,6 +105,17 @@ def main() -> None:
         if failure.code == Code.INTERNAL_ERROR and os.environ.get("ROWCALL_DEBUG"):
             raise
         _fail(failure)
+
+
+def _arranged(arguments: list[str]) -> list[str]:
+    """`rowcall --server URL jobs` is `rowcall jobs --server URL`."""
+    first = "".join(arguments[:1])
+    length = 2 if first == "--server" else 1 if first.startswith("--server=") else 0
+    option, rest = arguments[:length], arguments[length:]
+    if option and rest and rest[0] in COMMANDS and rest[0] not in FOR_SERVERS:
+        told = f"`rowcall {rest[0]}` is not for a server: it works on files or the database itself."
+        raise Final(Code.BAD_OPTION, told, hint=f"With --server go: {', '.join(FOR_SERVERS)}.")
+    return [*rest[:1], *option, *rest[1:]]
 
 
 def _fail(error: RowcallError) -> NoReturn:

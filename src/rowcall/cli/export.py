@@ -13,7 +13,10 @@ from psycopg import Connection, IsolationLevel
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from rowcall.cli.desk import Server, client_of, only_here
+from rowcall.cli.export_there import check_name, export_there
 from rowcall.cli.options import one_of, write_format, write_options
+from rowcall.client.answers import ExportOrder, View
 from rowcall.config import settings_from
 from rowcall.errors import Final
 from rowcall.export import (
@@ -26,9 +29,9 @@ from rowcall.export import (
     select_rows,
 )
 from rowcall.importer.registry import load_registry
-from rowcall.model import Code
+from rowcall.model import ROW_STATUSES, Code
 from rowcall.store.db import open_database
-from rowcall.store.grid import STATUSES, Wanted
+from rowcall.store.grid import Wanted
 from rowcall.store.jobs import get_job
 
 
@@ -52,13 +55,16 @@ def export(
         ),
     ] = None,
     fields: Annotated[str | None, typer.Option(help="Fields to write, in order, with commas between.")] = None,
-    status: Annotated[str | None, typer.Option(help=f"With --job: only rows that are {', '.join(STATUSES)}.")] = None,
+    status: Annotated[
+        str | None, typer.Option(help=f"With --job: only rows that are {', '.join(ROW_STATUSES)}.")
+    ] = None,
     code: Annotated[str | None, typer.Option(help="With --job: only rows with an issue of this code.")] = None,
     field: Annotated[str | None, typer.Option(help="With --job: only rows with an issue in this field.")] = None,
     bom: Annotated[bool, typer.Option(help="Begin a CSV file with a byte order mark, for Excel.")] = False,
     formulas: Annotated[
         str, typer.Option(help="Texts that look like formulas in CSV and XLSX: protect, or keep as they are.")
     ] = "protect",
+    server: Server = None,
 ) -> None:
     """Write the rows of a resource or a table, as they are at one moment, into a file that is whole or not there.
 
@@ -70,21 +76,45 @@ def export(
     kind = write_format(out, "--format", format)
     writing = write_options(out, bom=bom, formulas=formulas)
     _check_source(resource, job, of_resource=(filter, fields), of_job=(status, code, field))
+    one_of("--status", status, ROW_STATUSES)
+    if client := client_of(server):
+        only_here(client, formulas=formulas != "protect")
+        check_name(out)
+        with client, _progress(resource or job or "") as progress:
+            view = View(statuses=(status,) if status else (), code=code, field=field)
+            order = ExportOrder(
+                format=kind,
+                resource=resource,
+                fields=_names(fields),
+                filters=tuple(filter or ()),
+                job=client.job(job).id if job else None,
+                view=view if job else None,
+                bom=bom,
+            )
+            _say(export_there(client, order, out, progress))
+        return
     with open_database(settings_from()) as database, database.connect("export") as connection:
         if job is not None:
-            one_of("--status", status, STATUSES)
             wanted = Wanted(statuses=(status,) if status else (), code=code, field=field)
             connection.isolation_level = IsolationLevel.REPEATABLE_READ  # the rows come in several statements
             chosen = select_results(connection, get_job(connection, job), wanted)
         else:
-            chosen = _selection(connection, resource or "", fields or "", filter or ())
+            chosen = _selection(connection, resource or "", _names(fields), filter or ())
         target = sys.stdout.buffer if out == "-" else Path(out)
         told: list[str] = []
         with _progress(resource or job or "") as progress:
             rows = export_to(connection, chosen, target, kind, options=writing, progress=progress, tell=told.append)
+    _say(*told, f"{rows:,} rows written")
+
+
+def _say(*lines: str) -> None:
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    for line in [*told, f"{rows:,} rows written"]:
+    for line in lines:
         console.print(line, markup=False)
+
+
+def _names(fields: str | None) -> tuple[str, ...]:
+    return tuple(field.strip() for field in (fields or "").split(",") if field.strip())
 
 
 def _check_source(
@@ -100,10 +130,9 @@ def _check_source(
         raise Final(Code.BAD_OPTION, "--status, --code and --field go with --job.", hint="See --filter.")
 
 
-def _selection(connection: Connection[Any], name: str, fields: str, filters: Sequence[str]) -> Selection:
+def _selection(connection: Connection[Any], name: str, fields: Sequence[str], filters: Sequence[str]) -> Selection:
     found = find_resource(connection, name, known_resources(load_registry()))
-    chosen = [field.strip() for field in fields.split(",") if field.strip()]
-    return select_rows(connection, found, fields=chosen, filters=[Filter.parse(text) for text in filters])
+    return select_rows(connection, found, fields=fields, filters=[Filter.parse(text) for text in filters])
 
 
 def _stop(number: int, _: FrameType | None) -> NoReturn:

@@ -7,14 +7,11 @@ import typer
 from rich.console import Console
 from rich.markup import escape as literal
 
+from rowcall.cli.desk import Server, desk
 from rowcall.cli.options import AsJson, one_of
 from rowcall.cli.screen import document, screen, table
-from rowcall.config import settings_from
-from rowcall.engine.documents import job_document, rows_of
+from rowcall.client.answers import Job
 from rowcall.model import State
-from rowcall.store.db import open_database
-from rowcall.store.jobs import Job, JobCounts, list_jobs
-from rowcall.store.results import counts_of_jobs
 
 _WIDE = 110  # columns; narrower screens show less of a job
 
@@ -24,25 +21,24 @@ def jobs(
     importer: Annotated[str | None, typer.Option(help="Only jobs of this importer.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many, the newest first.")] = 50,
     as_json: AsJson = False,
+    server: Server = None,
 ) -> None:
     """List the latest jobs: state, importer, file, and what became of the rows so far."""
     wanted = one_of("--state", state.upper() if state else None, list(State))
-    with open_database(settings_from()) as database, database.connect("jobs") as connection:
-        found = list_jobs(connection, state=wanted, importer=importer, most=limit)
-        counted = counts_of_jobs(connection, found)
-    each = [(job, counted[job.id]) for job in found]
+    with desk(server) as at:
+        found = list(at.jobs(state=wanted, importer=importer, most=limit))
     if as_json:
-        sys.stdout.write(document([job_document(job, counts) for job, counts in each]) + "\n")
+        sys.stdout.write(document(found) + "\n")
     else:
-        _show(screen(), each)
+        _show(screen(), found)
 
 
-def coloured(job: Job, failed: int) -> str:
+def coloured(state: str, failed: int) -> str:
     """A job's state; partial success is not green."""
-    return f"[{_colour(job.state, failed)}]{job.state}[/]"
+    return f"[{_colour(state, failed)}]{state}[/]"
 
 
-def _colour(state: State, failed: int) -> str:
+def _colour(state: str, failed: int) -> str:
     match state:
         case State.FAILED | State.INVALID:
             return "bold red"
@@ -52,20 +48,18 @@ def _colour(state: State, failed: int) -> str:
             return "bold yellow"
 
 
-def _show(console: Console, each: list[tuple[Job, JobCounts]]) -> None:
-    if not each:
+def _show(console: Console, found: list[Job]) -> None:
+    if not found:
         console.print("No jobs.")
         return
     columns: dict[str, list[str]] = {
-        "job": [job.number for job, _ in each],
-        "state": [
-            coloured(job, counts.failed) + (" [dim]dry[/]" if job.config.dry_run else "") for job, counts in each
-        ],
-        "rows": [f"{rows_of(job, counts):,}" for job, counts in each],
-        "began": [f"{job.created_at.astimezone():%d %b %H:%M}" for job, _ in each],
-        "what became of them": [_outcomes(job, counts) for job, counts in each],
-        "into": [literal(job.importer) for job, _ in each],
-        "file": [literal(job.file_name) for job, _ in each],
+        "job": [job.number for job in found],
+        "state": [coloured(job.state, job.counts.failed) + (" [dim]dry[/]" if job.dry_run else "") for job in found],
+        "rows": [f"{job.counts.rows:,}" for job in found],
+        "began": [f"{job.created_at.astimezone():%d %b %H:%M}" for job in found],
+        "what became of them": [_outcomes(job) for job in found],
+        "into": [literal(job.importer) for job in found],
+        "file": [literal(job.file.name) for job in found],
     }
     for name in ("rows", "began", "into") if console.width < _WIDE else ():
         del columns[name]
@@ -74,9 +68,10 @@ def _show(console: Console, each: list[tuple[Job, JobCounts]]) -> None:
     console.print(table(list(columns), lines, whole=wrapped, wrapped=wrapped, width=console.width))
 
 
-def _outcomes(job: Job, counts: JobCounts) -> str:
-    if job.state is State.FAILED and job.last_error:
-        return f"[red]{literal(job.last_error['code'])}[/]"
+def _outcomes(job: Job) -> str:
+    if job.state == State.FAILED and job.error:
+        return f"[red]{literal(job.error.code)}[/]"
+    counts = job.counts
     parts = ("created", "updated", "unchanged", "skipped")
     told = [f"{getattr(counts, part):,} {part}" for part in parts if getattr(counts, part)]
     return " + ".join([*told, *([f"[red]{counts.failed:,} failed[/]"] if counts.failed else [])])

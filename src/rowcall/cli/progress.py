@@ -4,19 +4,16 @@ import sys
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from rowcall.formats import Batch, Reading
-
-if TYPE_CHECKING:  # commands that only read files needn't wait for the engine
-    from rowcall.engine.run import Progress as JobProgress
+from rowcall.model import Progress as JobProgress
 
 _LINE_EVERY = 5.0
 """Seconds between lines where there is no terminal."""
-Tell = Callable[["JobProgress"], None]
+Tell = Callable[[JobProgress], None]
 
 
 def batches_with_progress(reading: Reading, label: str) -> Iterator[Batch]:
@@ -60,7 +57,7 @@ def _job_bar() -> Generator[Tell]:
         task = progress.add_task("starting", total=None, rows=0, rate=0, failures="")
         pace = _Pace()
 
-        def tell(how: "JobProgress") -> None:
+        def tell(how: JobProgress) -> None:
             if pace.enters(how):
                 progress.reset(task, total=max(1, how.total))
             failures = f"{how.failed:,} failed" if how.failed else ""
@@ -81,7 +78,7 @@ def _lines() -> Tell:
     pace = _Pace()
     said = time.monotonic()
 
-    def tell(how: "JobProgress") -> None:
+    def tell(how: JobProgress) -> None:
         nonlocal said
         pace.enters(how)
         if time.monotonic() - said < _LINE_EVERY:
@@ -103,20 +100,20 @@ class _Pace:
         self._began = 0.0
         self._rows = 0
 
-    def enters(self, how: "JobProgress") -> bool:
+    def enters(self, how: JobProgress) -> bool:
         """Whether this is the first that is heard of a phase."""
         if how.phase == self._phase:
             return False
         self._phase, self._began, self._rows = how.phase, time.monotonic(), _rows(how)
         return True
 
-    def rate(self, how: "JobProgress") -> float:
+    def rate(self, how: JobProgress) -> float:
         elapsed = time.monotonic() - self._began
         return (_rows(how) - self._rows) / elapsed if elapsed > 0.1 else 0.0
 
 
-def _rows(how: "JobProgress") -> int:
-    return how.rows if how.phase == "reading" else how.done  # while reading, what is done are bytes
+def _rows(how: JobProgress) -> int:
+    return how.done if how.phase in ("checking", "writing") else how.rows  # before, what is done are bytes
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """`rowcall receipt`: a job on one page, to keep."""
 
 import sys
-from datetime import datetime
+from datetime import datetime, timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Annotated
@@ -11,17 +11,12 @@ from rich.console import Console
 from rich.markup import escape as literal
 from rich.table import Table
 
+from rowcall.cli.desk import Server, desk
 from rowcall.cli.jobs import coloured
 from rowcall.cli.options import AsJson
 from rowcall.cli.screen import WIDTH, document, screen, table, visible
-from rowcall.config import settings_from
-from rowcall.engine.documents import receipt_document
-from rowcall.engine.receipt import Receipt, receipt_of
-from rowcall.importer.registry import load_registry
+from rowcall.client.answers import Column, Receipt
 from rowcall.model import State
-from rowcall.store.db import open_database
-from rowcall.store.jobs import get_job
-from rowcall.store.mappings import ColumnMapping
 
 _PARTS = ("created", "updated", "unchanged", "skipped", "failed")
 
@@ -30,14 +25,13 @@ def receipt(
     job: Annotated[str, typer.Argument(metavar="JOB", help="The job's number or id.")],
     out: Annotated[Path | None, typer.Option(help="The file to write; else standard output.")] = None,
     as_json: AsJson = False,
+    server: Server = None,
 ) -> None:
     """Write the receipt of a job: its file, how it was read, what became of its rows, who had it done and when."""
-    declared = load_registry().by_name()
-    with open_database(settings_from()) as database, database.connect("receipt") as connection:
-        found = get_job(connection, job)
-        made = receipt_of(connection, found, declared.get(found.importer))
+    with desk(server) as at:
+        made = at.receipt(job)
     if as_json:
-        _write(document(receipt_document(made)) + "\n", out)
+        _write(document(made) + "\n", out)
     elif out is None:
         show(screen(), made)
     else:
@@ -58,16 +52,16 @@ def _write(text: str, out: Path | None) -> None:
 
 def show(console: Console, made: Receipt) -> None:
     """The receipt as a page to read."""
-    job = made.job
-    console.print(f"[bold]Receipt of job {job.number}[/]  {coloured(job, made.balance.failed)}")
+    counts = made.counts
+    console.print(f"[bold]Receipt of job {made.number}[/]  {coloured(made.state, counts.failed)}")
     console.print(_facts(made))
     console.print(f"\n[bold]{_balance(made)}[/]")
-    beside = f"{job.header_lines:,} header, {job.blank_lines:,} blank, {job.other_lines:,} other"
+    beside = f"{counts.header:,} header, {counts.blank:,} blank, {counts.other:,} other"
     console.print(f"[dim]lines beside the rows: {beside}[/]")
-    if job.last_error:
-        console.print(f"[red]{job.last_error['code']}[/] {literal(job.last_error['message'])}")
+    if made.error:
+        console.print(f"[red]{literal(made.error.code)}[/] {literal(made.error.message)}")
     if made.columns:
-        lines = [(literal(visible(c.header)), literal(c.target_field or "-"), *_reading(c)) for c in made.columns]
+        lines = [(literal(visible(c.header)), literal(c.field or "-"), *_reading(c)) for c in made.columns]
         console.print(table(("column", "field", "read as", "because"), lines, whole=0, width=console.width))
     if made.issues:
         issues = [(f"{i.count:,}", i.status, literal(i.code), literal(i.field or "")) for i in made.issues]
@@ -75,32 +69,31 @@ def show(console: Console, made: Receipt) -> None:
 
 
 def _facts(made: Receipt) -> Table:
-    job = made.job
-    dry = ", dry run: nothing was changed" if job.config.dry_run else ""
+    dry = ", dry run: nothing was changed" if made.dry_run else ""
     facts = Table.grid(padding=(0, 2))
-    facts.add_row("[dim]id[/]", str(job.id))
-    size = "not there yet" if job.file_size is None else f"{job.file_size:,} bytes"
-    facts.add_row("[dim]file[/]", f"{literal(job.file_name)}, {size}")
-    facts.add_row("[dim]SHA-256[/]", job.file_sha256)
-    facts.add_row("[dim]importer[/]", f"{literal(job.importer)} into table {literal(made.target or 'unknown')}")
+    facts.add_row("[dim]id[/]", str(made.id))
+    size = "not there yet" if made.file.size is None else f"{made.file.size:,} bytes"
+    facts.add_row("[dim]file[/]", f"{literal(made.file.name)}, {size}")
+    facts.add_row("[dim]SHA-256[/]", made.file.sha256)
+    facts.add_row("[dim]importer[/]", f"{literal(made.importer)} into table {literal(made.target or 'unknown')}")
     facts.add_row("[dim]mode[/]", f"{made.mode or 'unknown'}{dry}")
-    for field, value in job.config.constants.items():
+    for field, value in made.constants.items():
         facts.add_row("[dim]constant[/]", f"{literal(field)} = {literal(visible(value))}")
-    facts.add_row("[dim]by[/]", literal(job.account))
-    facts.add_row("[dim]created[/]", _moment(job.created_at))
-    facts.add_row("[dim]started[/]", _moment(job.processing_started_at))
+    facts.add_row("[dim]by[/]", literal(made.account))
+    facts.add_row("[dim]created[/]", _moment(made.created_at))
+    facts.add_row("[dim]started[/]", _moment(made.started_at))
     facts.add_row("[dim]ended[/]", _ended(made))
     rate = f", {made.rows_per_second:,} rows/s" if made.rows_per_second else ""
-    facts.add_row("[dim]took[/]", f"{made.milliseconds / 1000:,.1f} s from creation to end, with any pauses{rate}")
+    facts.add_row("[dim]took[/]", f"{made.duration_ms / 1000:,.1f} s from creation to end, with any pauses{rate}")
     return facts
 
 
 def _ended(made: Receipt) -> str:
-    if made.job.state is not State.VALIDATED:
-        return _moment(made.job.completed_at)
-    if made.job.config.dry_run:
-        return _moment(made.last_sign)
-    return f"[dim]not yet: it waits for rowcall resume {made.job.number}[/]"
+    if made.state != State.VALIDATED:
+        return _moment(made.ended_at)
+    if made.dry_run:
+        return _moment(made.created_at + timedelta(milliseconds=made.duration_ms))
+    return f"[dim]not yet: it waits for rowcall resume {made.number}[/]"
 
 
 def _moment(at: datetime | None) -> str:
@@ -108,11 +101,11 @@ def _moment(at: datetime | None) -> str:
 
 
 def _balance(made: Receipt) -> str:
-    parts = " + ".join(f"{getattr(made.balance, part):,} {part}" for part in _PARTS)
-    waiting = made.balance.rows - made.balance.outcomes
-    return f"{made.balance.rows:,} rows = {parts}" + (f" + {waiting:,} without outcome" if waiting else "")
+    parts = " + ".join(f"{getattr(made.counts, part):,} {part}" for part in _PARTS)
+    waiting = made.counts.rows - made.counts.done
+    return f"{made.counts.rows:,} rows = {parts}" + (f" + {waiting:,} without outcome" if waiting else "")
 
 
-def _reading(column: ColumnMapping) -> tuple[str, str]:
+def _reading(column: Column) -> tuple[str, str]:
     marks = {".": "decimal point", ",": "decimal comma"}
-    return column.date_order or marks.get(column.decimal_mark or "", ""), literal(column.reason)
+    return column.date_order or marks.get(column.decimal or "", ""), literal(column.reason)

@@ -33,7 +33,7 @@ from rowcall.engine.whole_file import process_whole_file
 from rowcall.engine.work import NO_TARGET, Work, checked_target, limits_of, prepare_work
 from rowcall.errors import Final, Retryable, RowcallError
 from rowcall.importer import Importer, ItemImporter, WholeFileImporter
-from rowcall.model import WORKING, Code, State
+from rowcall.model import WORKING, Code, Progress, State
 from rowcall.store import jobs, staging
 from rowcall.store.db import Database, translated
 from rowcall.store.jobs import Job
@@ -57,22 +57,11 @@ class Run:
     database: Database
     importer: type[Importer]
     settings: Settings
-    tell: Callable[["Progress"], None] = lambda _: None
+    tell: Callable[[Progress], None] = lambda _: None
     stop: threading.Event = field(default_factory=threading.Event)
     """Set by whoever wants this job's work to end at the next occasion."""
     yields: Callable[[], bool] = lambda: False
     """Whether to make room for other jobs; asked only when that costs little."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How far a job is: `phase` is fetching, reading, checking or writing; `done` of `total` rows or bytes."""
-
-    phase: str
-    rows: int
-    done: int
-    total: int
-    failed: int = 0
 
 
 def advance(run: Run, control: Connection[Any], job: Job) -> Job:

@@ -21,6 +21,11 @@ _LIKE_A_NUMBER = re.compile(r"(\d+|0x[0-9a-f]*)\.?")
 _KEPT = "/?:@!$&'()*+,;=~%"
 
 
+def is_url(text: str) -> bool:
+    """Whether a text is meant as one that a file can be fetched from."""
+    return _SCHEME.fullmatch(text) is not None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """Where a URL leads. Its login and query may be secrets: `shown` has neither."""

@@ -18,7 +18,6 @@ from psycopg.sql import SQL, Composed
 from rowcall.model import Status
 from rowcall.store.queries import query
 
-STATUSES = (*(status.value for status in Status), "pending", "cancelled")
 SORTS = ("row", "-row", "updated", "-updated")
 _PAGE = 2_000
 _BATCHES = 50
@@ -32,7 +31,7 @@ class RowResult:
     row: int
     line: int
     status: str
-    """One of `STATUSES`."""
+    """One of `ROW_STATUSES`."""
     issues: list[dict[str, Any]] | None
     cells: list[str | None]
     target_key: list[str] | None

@@ -1,0 +1,66 @@
+"""Where commands ask about jobs: at a server, or at the database itself."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Annotated, Protocol
+
+import typer
+
+from rowcall.client.answers import Importer, ImporterSummary, Item, Job, Receipt, Reprocessed, View
+from rowcall.config import settings_from
+from rowcall.errors import Final
+from rowcall.model import Code
+
+if TYPE_CHECKING:  # what isn't asked needn't be loaded
+    from rowcall.client import Client
+
+Server = Annotated[
+    str | None,
+    typer.Option(
+        "--server",
+        metavar="URL",
+        help="Ask the service at this address, with the key in ROWCALL_KEY; else ROWCALL_SERVER.",
+    ),
+]
+
+
+class Desk(Protocol):
+    """What can be asked, here as there: `rowcall.Client` has it, and `Local`."""
+
+    def jobs(self, *, state: str | None, importer: str | None, most: int | None) -> Iterator[Job]: ...
+    def items(self, job: str, view: View | None = None, *, most: int | None = None) -> Iterator[Item]: ...
+    def receipt(self, job: str) -> Receipt: ...
+    def pause(self, job: str) -> Job: ...
+    def cancel(self, job: str) -> Job: ...
+    def reprocess(self, job: str, view: View | None = None, *, rows: list[int] | None = None) -> Reprocessed: ...
+    def importers(self) -> list[ImporterSummary]: ...
+    def importer(self, name: str) -> Importer: ...
+
+
+def desk(server: str | None) -> AbstractContextManager[Desk]:
+    """The server if one is named, in the command or the settings; else the database."""
+    if client := client_of(server):
+        return client
+    from rowcall.cli.local import Local
+
+    return Local(settings_from())
+
+
+def client_of(server: str | None) -> "Client | None":
+    """The server that is named, if any."""
+    settings = settings_from()
+    address = server or settings.server
+    if address is None:
+        return None
+    from rowcall.client import Client
+
+    return Client(address, settings.key)
+
+
+def only_here(client: "Client", **options: object) -> None:
+    """Refuse options that a server decides for itself."""
+    for name, value in options.items():
+        if value:
+            option = f"--{name.replace('_', '-')}"
+            told = f"{option} is not for a server: {client.url} decides that itself."
+            raise Final(Code.BAD_OPTION, told, hint=f"Leave out {option}, or the server.")

@@ -1,0 +1,125 @@
+"""How an import ended: for a person, for a program, and as an exit code. The same wherever it was worked on."""
+
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.markup import escape as literal
+
+from rowcall.cli.jobs import coloured
+from rowcall.cli.rows import issues_table
+from rowcall.cli.screen import document, screen
+from rowcall.client.answers import Item, Job
+from rowcall.engine.failures import failure_document, failure_of
+from rowcall.errors import RowcallError
+from rowcall.model import State
+
+SHOWN = 10
+"""Failed rows that are shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """Where a job stands after the work on it: what became of its rows, and the first that failed."""
+
+    job: Job
+    mode: str | None = None
+    unused: list[str]
+    """Columns that no field takes."""
+    failed: list[Item]
+    milliseconds: int
+
+
+def tell_end(end: End, failure: RowcallError | None, *, as_json: bool) -> NoReturn:
+    """Tell how it ended, and end the command with the code that says the same."""
+    job = end.job
+    if as_json:
+        sys.stdout.write(document(_document(end, failure)) + "\n")
+    elif failure is None:
+        _show(screen(), end)
+    elif job.counts.done:
+        say(f"Job {job.number} has {job.counts.done:,} of {job.counts.rows:,} rows done.")
+    elif job.state == State.FAILED:
+        say(f"Job {job.number} has failed before its first row: nothing was changed.")
+    if failure:
+        raise failure
+    raise typer.Exit(_exit_code(job))
+
+
+@contextmanager
+def failing(*, as_json: bool) -> Generator[None]:
+    """What goes wrong before there is a job is told to programs too."""
+    try:
+        yield
+    except Exception as error:
+        if as_json:
+            sys.stdout.write(document({"error": failure_document(failure_of(error))}) + "\n")
+        raise
+
+
+def say(text: str) -> None:
+    """Tell a person something beside the output."""
+    Console(stderr=True, highlight=False, soft_wrap=True).print(text, markup=False)
+
+
+def _exit_code(job: Job) -> int:
+    if job.state in (State.COMPLETED, State.COMPLETED_WITH_ERRORS, State.VALIDATED):
+        return 2 if job.counts.failed else 0
+    return 1
+
+
+def _document(end: End, failure: RowcallError | None) -> dict[str, Any]:
+    return {
+        "id": end.job.id,
+        "number": end.job.number,
+        "state": end.job.state,
+        "importer": end.job.importer,
+        "mode": end.mode,
+        "dryRun": end.job.dry_run,
+        "file": end.job.file,
+        "counts": end.job.counts,
+        "durationMs": end.milliseconds,
+        "unusedColumns": end.unused,
+        "issues": end.failed,
+        "error": failure_document(failure) if failure else None,
+    }
+
+
+def _show(console: Console, end: End) -> None:
+    """Tell a person what became of the rows."""
+    job, counts = end.job, end.job.counts
+    console.print(f"[bold]{literal(job.file.name)}[/] into [bold]{literal(job.importer)}[/]  [dim]job {job.number}[/]")
+    console.print(coloured(job.state, counts.failed), end="  ")
+    parts = ("created", "updated", "unchanged", "skipped", "failed")
+    balance = " + ".join(f"{getattr(counts, part):,} {part}" for part in parts)
+    console.print(f"[bold]{counts.rows:,} rows[/] = {balance}")
+    beside = f"beside them {counts.header:,} header, {counts.blank:,} blank, {counts.other:,} other lines"
+    seconds = end.milliseconds / 1000
+    rate = f", {counts.done / seconds:,.0f} rows/s" if seconds else ""
+    console.print(f"[dim]{beside}; {seconds:,.1f} s in all{rate}[/]")
+    if end.unused:
+        console.print(f"[yellow]columns not used:[/] {literal(', '.join(end.unused))}")
+    if end.failed:
+        console.print(issues_table(end.failed, console.width))
+    if counts.failed > len(end.failed):
+        console.print(f"[dim]All {counts.failed:,} failed rows: rowcall rows {job.number} --status failed[/]")
+    if said := _what_now(job):
+        console.print(said)
+
+
+def _what_now(job: Job) -> str:
+    if job.dry_run:
+        return "A dry run: nothing was changed."
+    if job.state == State.VALIDATED:
+        return f"Nothing is changed yet. Commit it with: [bold]rowcall resume {job.number}[/]"
+    if job.state == State.PAUSED:
+        return f"It is paused. Go on with: [bold]rowcall resume {job.number}[/]"
+    if job.state == State.CANCELLED:
+        return "It was cancelled: what is done stays done, the other rows were not touched."
+    if job.state == State.INVALID:
+        return f"[red]Nothing was imported:[/] {job.importer} takes all rows of a file or none."
+    return ""
