@@ -47,7 +47,7 @@ _FIELD = {
     "default": None,
     "aliases": ["mail", "e-mail address"],
     "help": "One address per user.",
-    "demands": {},
+    "demands": {"max_length": "200"},
 }
 _ISSUE = {"code": "REQUIRED", "message": "A value is required.", "field": "email", "value": None, "metadata": None}
 _ISSUES = [{"code": "REQUIRED", "field": "email", "status": "failed", "count": 3, "firstRow": 17}]
@@ -82,7 +82,7 @@ _COLUMN = {
     "decimal": None,
 }
 _RECEIPT = {
-    **{name: value for name, value in _JOB.items() if name not in ("url", "wish", "allowed")},
+    **{name: value for name, value in _JOB.items() if name not in ("url", "background", "wish", "allowed")},
     "target": "content.users",
     "mode": "upsert",
     "durationMs": 3000,

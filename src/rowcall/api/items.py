@@ -32,7 +32,7 @@ router = APIRouter(prefix="/v1", tags=["rows"])
 _GRID = refusals(Code.BAD_REQUEST, Code.BAD_CURSOR, Code.JOB_NOT_FOUND)
 _PENDING = "pending,failed"
 _Statuses = Annotated[
-    Text | None, Query(description=f"Some of {', '.join(STATUSES)}, with commas between.", examples=["failed"])
+    Text | None, Query(description=f"Some of {', '.join(ROW_STATUSES)}, with commas between.", examples=["failed"])
 ]
 _Code = Annotated[Text | None, Query(description="Only rows with an issue of this code.", examples=["REQUIRED"])]
 _Field = Annotated[Text | None, Query(description="Only rows with an issue in this field.", examples=["email"])]

@@ -10,8 +10,7 @@ from pydantic.alias_generators import to_camel
 
 from rowcall.errors import Final
 from rowcall.formats import Format, ReadOptions
-from rowcall.model import Code, Mode, State, Wish
-from rowcall.store.grid import STATUSES
+from rowcall.model import ROW_STATUSES, Code, Mode, State, Wish
 from rowcall.store.jobs import JobConfig
 
 _MOST = 2**31 - 1
@@ -19,7 +18,7 @@ Flag = Annotated[bool, Strict()]
 """True or false in a body, and not 1 or "no"."""
 Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 """What PostgreSQL takes for a text: no NUL, and no half of a surrogate pair."""
-RowStatus = Annotated[Text, Field(json_schema_extra={"enum": list(STATUSES)})]
+RowStatus = Annotated[Text, Field(json_schema_extra={"enum": list(ROW_STATUSES)})]
 RowNumber = Annotated[int, Field(ge=1, le=2**63 - 1)]
 
 
