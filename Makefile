@@ -6,6 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
 ROWS ?= 1000000
+PORT ?= 8765
 
 .PHONY: help setup run test check bench bench-readers docs lock clean
 
@@ -29,13 +30,14 @@ $(VENV)/.ready-bench: requirements-bench.lock $(VENV)/.ready
 	@$(UV) pip install -q --compile-bytecode --python $(BIN)/python --require-hashes -r requirements-bench.lock
 	@touch $@
 
-run: $(VENV)/.ready ## import the sample files and show what became of each row
+run: $(VENV)/.ready ## import the sample files, show what became of each row, and serve (PORT=8765)
 	@for what in users:users.csv articles:articles.ndjson comments:comments.ndjson users:users_messy.csv; do \
 		echo "$$ rowcall import samples/content/$${what#*:} --into $${what%%:*}"; \
 		$(BIN)/rowcall import "samples/content/$${what#*:}" --into "$${what%%:*}" || [ $$? -eq 2 ] || exit 1; \
 		echo; \
 	done
 	@$(BIN)/rowcall jobs --limit 4
+	@echo; exec $(BIN)/rowcall serve --port $(PORT)
 
 test: $(VENV)/.ready ## run every test
 	@$(BIN)/python -m pytest

@@ -1,6 +1,7 @@
 """Files over HTTP become jobs, once for each key, and what became of their rows can be read."""
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -29,6 +30,11 @@ def test_b2_a_file_is_taken_worked_on_and_accounted_for(site: Site) -> None:
     site.worker.advance(job["id"])
     done = site.client.get(answer.headers["location"]).json()
     assert (done["state"], done["counts"]["created"], done["counts"]["failed"]) == ("COMPLETED_WITH_ERRORS", 1, 1)
+    ended, began = (datetime.fromisoformat(done[name]) for name in ("endedAt", "startedAt"))
+    assert (done["progress"]["percent"], done["progress"]["elapsedMs"]) == (
+        100.0,
+        int((ended - began).total_seconds() * 1000),
+    )
     items = site.client.get(f"/v1/imports/{job['id']}/items", params={"statuses": "failed"}).json()["items"]
     assert [(item["row"], item["line"], item["issues"][0]["code"]) for item in items] == [(2, 3, "REQUIRED")]
     receipt = site.client.get(f"/v1/imports/{job['id']}/receipt").json()

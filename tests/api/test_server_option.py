@@ -37,7 +37,18 @@ _MESSY = (
     "eve@example.org,Eve,reader,maybe,",
 )
 _OTHERWISE = {
-    *("id", "number", "durationMs", "at", "targetKey", "createdAt", "startedAt", "endedAt", "rowsPerSecond"),
+    *(
+        "id",
+        "number",
+        "durationMs",
+        "at",
+        "targetKey",
+        "createdAt",
+        "startedAt",
+        "endedAt",
+        "elapsedMs",
+        "rowsPerSecond",
+    ),
     *("account", "background"),
 }
 ROOT = Path(__file__).parents[2]

@@ -60,6 +60,22 @@ def test_a_failing_migration_leaves_nothing_and_can_be_corrected(database: Datab
     assert _migrate(database, folder) == ["0002_second", "0003_third"]
 
 
+def test_a_role_that_may_not_migrate_is_told_what_is_pending(database: Database, folder: Path) -> None:
+    with database.connect() as connection:
+        connection.execute("DROP ROLE IF EXISTS weak")
+        connection.execute("CREATE ROLE weak LOGIN")
+        connection.execute("GRANT USAGE ON SCHEMA rowcall TO weak")
+        connection.execute("SET ROLE weak")
+        with pytest.raises(Final, match=r"lacks 0001_first, 0002_second, 0003_third, and role .* may not") as caught:
+            migrate(connection, folder, table="test_migration")
+        connection.execute("RESET ROLE")
+        connection.execute("DROP OWNED BY weak")
+        connection.execute("DROP ROLE weak")
+    assert caught.value.code == Code.MIGRATIONS_PENDING
+    assert "rowcall migrate" in caught.value.hint
+    assert _migrate(database, folder) == ["0001_first", "0002_second", "0003_third"]
+
+
 def test_a_killed_migrator_does_not_block_the_next(database: Database, folder: Path) -> None:
     slow = folder / "0002_second.sql"
     slow.write_text("CREATE TABLE second (id int); SELECT pg_sleep(30);")

@@ -61,7 +61,9 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 class _Look:
     """A job as it was seen last."""
 
-    text: str
+    text: str = field(compare=False)
+    happened: str
+    """The same without the clock."""
     last_event: int
     ended: bool
 
@@ -123,7 +125,12 @@ class Watch:
             found = jobs.select_jobs(connection, "jobs_by_id", {"ids": ids})
             counted = results.counts_of_jobs(connection, found)
             last = results.last_events(connection, ids)
-        return {job.id: _Look(_text(_answer(job, counted[job.id])), last[job.id], job.state in ENDED) for job in found}
+        return {job.id: _seen(job, counted[job.id], last[job.id]) for job in found}
+
+
+def _seen(job: jobs.Job, counts: jobs.JobCounts, last_event: int) -> _Look:
+    answer = _answer(job, counts)
+    return _Look(_text(answer), answer.model_dump_json(exclude={"progress"}), last_event, job.state in ENDED)
 
 
 def _text(answer: BaseModel) -> str:

@@ -29,6 +29,7 @@ _JOB = {
     "file": _FILE,
     "url": None,
     "counts": _COUNTS,
+    "progress": {"percent": 100.0, "rowsPerSecond": 333, "elapsedMs": 3000},
     "account": "ann",
     "createdAt": _AT,
     "startedAt": _BEGAN,
@@ -82,7 +83,7 @@ _COLUMN = {
     "decimal": None,
 }
 _RECEIPT = {
-    **{name: value for name, value in _JOB.items() if name not in ("url", "background", "wish", "allowed")},
+    **{name: value for name, value in _JOB.items() if name not in ("url", "progress", "background", "wish", "allowed")},
     "target": "content.users",
     "mode": "upsert",
     "durationMs": 3000,

@@ -130,6 +130,16 @@ class Told(Wire):
     hint: str = ""
 
 
+class ProgressAnswer(Wire):
+    """How far a job is, since its rows began to be worked on."""
+
+    percent: float | None
+    """Of its rows; null while the file is still read."""
+    rows_per_second: int | None
+    elapsed_ms: int | None
+    """By the service's clock."""
+
+
 class JobAnswer(Wire):
     """A job and how far it is."""
 
@@ -143,6 +153,7 @@ class JobAnswer(Wire):
     url: str | None
     """Where the file is fetched from, without login and query."""
     counts: Counts
+    progress: ProgressAnswer
     account: str
     created_at: datetime
     started_at: datetime | None

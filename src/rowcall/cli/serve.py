@@ -7,11 +7,10 @@ import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 import uvicorn
-from psycopg import Connection
 
 from rowcall.api.app import create_app
 from rowcall.api.guards import server_config
@@ -32,6 +31,17 @@ from rowcall.worker.queue import migrate_queue
 _GRACE = 10
 """Seconds that requests under way have to end when the service is told to stop; streams never would."""
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_HINTS = """There are no keys yet: everybody on this machine may ask for everything. Try, in another terminal:
+
+  curl -F file=@samples/content/users_messy.csv -F importer=users {url}/v1/imports
+  curl '{url}/v1/imports?pageSize=1'
+  curl '{url}/v1/pending?statuses=failed'
+  curl '{url}/v1/exports?resource=users&format=csv'
+  curl {url}/v1/importers
+  curl {url}/openapi.json
+
+Ctrl-C ends it; jobs under way go on when it is started again.
+"""
 
 
 def serve(
@@ -52,14 +62,19 @@ def serve(
     tracing = start_tracing("rowcall")
     with _listening(host, port) as listener, open_database(settings) as database:
         with database.connect("migrate") as connection:
-            _need_keys(connection, host)
+            is_open = not any_key(connection)
+            if is_open and host not in _LOOPBACK:
+                raise _needs_keys(host)
             migrate_queue(connection)
             for pack in registry.packs:
                 migrate_pack(connection, pack)
             open_to_api(connection)
         app = create_app(Service(settings, registry, database.pool("serve", settings.pool_size)), tracing=tracing)
         server = uvicorn.Server(server_config(app, settings, grace=_GRACE))
-        screen().print(f"Rowcall serves http://{host}:{listener.getsockname()[1]}")
+        url = f"http://{host}:{listener.getsockname()[1]}"
+        screen().print(f"Rowcall serves {url}")
+        if is_open:
+            screen().print(_HINTS.format(url=url), soft_wrap=True, markup=False)
         logger(__name__).info("service started", pid=os.getpid(), port=listener.getsockname()[1], workers=workers)
         with _beside(workers, metrics_port):
             server.run(sockets=[listener])
@@ -72,12 +87,11 @@ def _leave(*_: object) -> None:
     raise SystemExit
 
 
-def _need_keys(connection: Connection[Any], host: str) -> None:
+def _needs_keys(host: str) -> Final:
     """Whoever can be reached from elsewhere asks for keys, so there have to be some."""
-    if host not in _LOOPBACK and not any_key(connection):
-        told = f"Without keys, Rowcall serves this machine only; {host} would let others in."
-        hint = "Make a key first: `rowcall keys create --account you@example.org --role admin`. Or leave --host out."
-        raise Final(Code.BAD_OPTION, told, hint=hint)
+    told = f"Without keys, Rowcall serves this machine only; {host} would let others in."
+    hint = "Make a key first: `rowcall keys create --account you@example.org --role admin`. Or leave --host out."
+    return Final(Code.BAD_OPTION, told, hint=hint)
 
 
 @contextmanager

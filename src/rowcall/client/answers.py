@@ -51,6 +51,16 @@ class Told(Wire, frozen=True, kw_only=True):
     hint: str = ""
 
 
+class Progress(Wire, frozen=True, kw_only=True):
+    """How far a job is, since its rows began to be worked on."""
+
+    percent: float | None = None
+    """Of its rows; None while the file is still read."""
+    rows_per_second: int | None = None
+    elapsed_ms: int | None = None
+    """By the service's clock."""
+
+
 class Job(Wire, frozen=True, kw_only=True):
     """One file going through one importer, and how far it is."""
 
@@ -62,6 +72,7 @@ class Job(Wire, frozen=True, kw_only=True):
     file: File
     url: str | None = None
     counts: Counts
+    progress: Progress = Progress()
     account: str
     created_at: datetime
     started_at: datetime | None = None

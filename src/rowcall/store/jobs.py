@@ -79,6 +79,8 @@ class Job:
     created_at: datetime
     processing_started_at: datetime | None
     completed_at: datetime | None
+    seen_at: datetime
+    """When this was so, by the database's clock."""
     last_error: dict[str, str] | None
     background: bool
     wish: Wish | None

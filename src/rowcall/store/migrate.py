@@ -20,9 +20,15 @@ def migrate(connection: Connection[Any], folder: Path = MIGRATIONS, *, table: st
 
     Nothing to do costs one query. Several processes may migrate at the same time: they take turns.
     """
-    if not pending(connection, folder, table=table):
+    missing = pending(connection, folder, table=table)
+    if not missing:
         return []
-    return list(iter(lambda: _apply_next(connection, folder, table), None))
+    try:
+        return list(iter(lambda: _apply_next(connection, folder, table), None))
+    except psycopg.errors.InsufficientPrivilege as error:
+        told = f"The database lacks {', '.join(missing)}, and role {connection.info.user!r} may not change it"
+        hint = "Run `rowcall migrate` once as a role that owns the database, then start again."
+        raise Final(Code.MIGRATIONS_PENDING, f"{told}: {error.diag.message_primary}.", hint=hint) from error
 
 
 def pending(connection: Connection[Any], folder: Path = MIGRATIONS, *, table: str = "migration") -> list[str]:
@@ -67,7 +73,7 @@ def _run(connection: Connection[Any], id_: str, path: Path) -> None:
     text = cast("LiteralString", path.read_text(encoding="utf-8"))  # our own file, as literal as code
     try:
         connection.execute(text)
-    except psycopg.OperationalError:  # the server's trouble, not the migration's
+    except (psycopg.OperationalError, psycopg.errors.InsufficientPrivilege):  # not the migration's own trouble
         raise
     except psycopg.Error as error:
         raise Final(

@@ -23,7 +23,7 @@ INSERT INTO rowcall.job_event (job_id, organisation_id, after) VALUES (%(id)s, %
 -- One job by id or number.
 SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
        j.organisation_id, j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
-       j.created_at, j.processing_started_at, j.completed_at, j.last_error,
+       j.created_at, j.processing_started_at, j.completed_at, clock_timestamp() AS seen_at, j.last_error,
        j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url
 FROM rowcall.job j LEFT JOIN rowcall.file f ON f.sha256 = j.file_sha256
 WHERE (j.id = %(id)s OR j.number = %(number)s) AND j.removing_at IS NULL AND (%(organisation)s::uuid IS NULL OR j.organisation_id = %(organisation)s)
@@ -111,7 +111,7 @@ SELECT id, fingerprint FROM rowcall.job WHERE organisation_id = %(organisation)s
 -- Some jobs.
 SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
        j.organisation_id, j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
-       j.created_at, j.processing_started_at, j.completed_at, j.last_error,
+       j.created_at, j.processing_started_at, j.completed_at, clock_timestamp() AS seen_at, j.last_error,
        j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url
 FROM rowcall.job j LEFT JOIN rowcall.file f ON f.sha256 = j.file_sha256
 WHERE j.id = ANY (%(ids)s) AND j.removing_at IS NULL
@@ -120,7 +120,7 @@ WHERE j.id = ANY (%(ids)s) AND j.removing_at IS NULL
 -- Jobs behind one, the newest first.
 SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
        j.organisation_id, j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
-       j.created_at, j.processing_started_at, j.completed_at, j.last_error,
+       j.created_at, j.processing_started_at, j.completed_at, clock_timestamp() AS seen_at, j.last_error,
        j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url
 FROM rowcall.job j LEFT JOIN rowcall.file f ON f.sha256 = j.file_sha256
 WHERE j.removing_at IS NULL AND (%(organisation)s::uuid IS NULL OR j.organisation_id = %(organisation)s)
