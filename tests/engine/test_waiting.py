@@ -12,14 +12,16 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from psycopg.sql import SQL, Literal
 
-from rowcall import Integer, Lookup, Skip, Text, Update, Version
+from rowcall import Importer, Integer, Lookup, Skip, Text, Update, Version
+from rowcall.engine.doctor import verify_job
+from rowcall.engine.moves import cancel
 from rowcall.engine.run import Run, run_job
 from rowcall.engine.start import start_job
 from rowcall.errors import Final
 from rowcall.importer.matching import OnMatch
 from rowcall.model import State
 from rowcall.store.db import Database
-from rowcall.store.jobs import JobConfig
+from rowcall.store.jobs import Job, JobConfig, get_job
 
 from .importing import Result, declared, result_of, run_import, settings_for, sql
 
@@ -155,7 +157,8 @@ def test_all_or_nothing_finds_the_same(database: Database) -> None:
     assert found(result, good) == good
 
 
-def test_interrupted_rows_that_wait_go_on(database: Database, tmp_path: Path) -> None:
+def interrupted(database: Database, tmp_path: Path) -> tuple[type[Importer], Job]:
+    """An import that was stopped when some of the rows that wait had their turn."""
     sql(database, PEOPLE)
     sql(
         database,
@@ -173,8 +176,27 @@ def test_interrupted_rows_that_wait_go_on(database: Database, tmp_path: Path) ->
     with pytest.raises(Final, match="nowhere"):
         run_job(Run(database, importer, how), job)
     sql(database, "DROP FUNCTION stop CASCADE")
-    result = result_of(database, importer, run_job(Run(database, importer, how), job))
-    assert found(result, SOUGHT) == SOUGHT
+    return importer, job
+
+
+def test_interrupted_rows_that_wait_go_on(database: Database, tmp_path: Path) -> None:
+    importer, job = interrupted(database, tmp_path)
+    done = run_job(Run(database, importer, settings_for(database, tmp_path, batch_rows=20)), job)
+    assert found(result_of(database, importer, done), SOUGHT) == SOUGHT
+
+
+def test_cancelled_rows_that_wait_have_not_had_their_turn(database: Database, tmp_path: Path) -> None:
+    importer, job = interrupted(database, tmp_path)
+    with database.connect() as connection:
+        waited = {number for (number,) in connection.execute("SELECT row_number FROM rowcall.waiting")}
+        with connection.transaction():
+            done = cancel(connection, get_job(connection, str(job.id)))
+        verified = verify_job(connection, done, importer, [importer])
+    outcomes = result_of(database, importer, done).outcomes
+    assert waited
+    assert done.state is State.CANCELLED
+    assert {row for row, outcome in outcomes.items() if outcome.told == "skipped NOT_APPLIED"} == waited
+    assert [finding for finding in verified if finding.verdict.bad] == []
 
 
 UPDATE, BY_NAME = Update(), Lookup("nodes", by="name")

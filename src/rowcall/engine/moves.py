@@ -122,6 +122,8 @@ def _cancelled(connection: Connection[Any], job: Job) -> Job:
     state = job.paused_from or job.state
     if state in (State.VALIDATING, State.VALIDATED):
         connection.execute(query("forget_plan"), {"id": job.id})
+    elif connection.execute(query("not_waited_for"), {"id": job.id}).rowcount:
+        connection.execute(query("recount_batches"), {"id": job.id, "first": 1, "last": job.row_count})
     again = connection.execute(query("forget_retries"), {"id": job.id}).rowcount
     if not again or pending_batches(connection, job.id):
         return jobs.move(connection, job, State.CANCELLED)

@@ -353,7 +353,8 @@ END $$;
 SELECT rowcall.keep_apart('job'), rowcall.keep_apart('column_mapping'), rowcall.keep_apart('batch'),
        rowcall.keep_apart('outcome'), rowcall.keep_apart('retry'), rowcall.keep_apart('row', 'SELECT'),
        rowcall.keep_apart('attempt', 'SELECT'), rowcall.keep_apart('job_event', 'SELECT, INSERT'),
-       rowcall.keep_apart('audit', 'SELECT, INSERT'), rowcall.keep_apart('export_job'), rowcall.keep_apart('upload');
+       rowcall.keep_apart('audit', 'SELECT, INSERT'), rowcall.keep_apart('export_job'), rowcall.keep_apart('upload'),
+       rowcall.keep_apart('waiting');
 
 -- The same bytes are stored once, whoever brings them: a request sees a file only if one of its jobs has it.
 ALTER TABLE rowcall.file ENABLE ROW LEVEL SECURITY;

@@ -17,3 +17,10 @@ SELECT row_number FROM rowcall.waiting WHERE job_id = %(id)s AND row_number > %(
 -- let_go --
 -- Rows that need not wait any more.
 DELETE FROM rowcall.waiting WHERE job_id = %(id)s AND row_number = ANY (%(numbers)s)
+
+-- not_waited_for --
+-- Of a job that is cancelled, rows that waited for others have not had their turn.
+WITH waited AS (DELETE FROM rowcall.waiting WHERE job_id = %(id)s RETURNING row_number)
+UPDATE rowcall.outcome o SET status = 'skipped', issues = jsonb_build_array(jsonb_build_object(
+    'code', 'NOT_APPLIED', 'message', 'It waited for other rows of this file when the job was cancelled.'))
+FROM waited w WHERE o.job_id = %(id)s AND o.row_number = w.row_number

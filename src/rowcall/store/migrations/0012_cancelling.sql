@@ -1,0 +1,3 @@
+-- Whoever cancels a job over HTTP sees to its rows that wait.
+
+SELECT rowcall.keep_apart('waiting');
