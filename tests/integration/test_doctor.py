@@ -9,8 +9,10 @@ from rowcall.config import Settings
 from rowcall.engine.doctor import Finding, Verdict, verify_job
 from rowcall.engine.run import Run, run_job
 from rowcall.engine.start import start_job
+from rowcall.engine.surroundings import check_together
 from rowcall.importer.registry import load_registry
 from rowcall.store.jobs import Job, JobConfig
+from rowcall.worker.queue import migrate_queue
 
 from .workspace import Workspace
 
@@ -118,3 +120,27 @@ def test_doctor_tells_where_the_database_is(workspace: Workspace) -> None:
     where = said.partition(", ")[2]
     with psycopg.connect(where) as connection:
         assert connection.info.dbname == workspace.ask("SELECT current_database()")[0][0]
+
+
+@pytest.mark.parametrize(
+    ("harm", "named"),
+    [
+        ("SELECT", set[str]()),
+        ("UPDATE rowcall.job SET state = 'PROCESSING'", {"I9"}),
+        ("SELECT pg_advisory_lock(hashtextextended('rowcall job ' || id::text, 0)) FROM rowcall.job", {"I10"}),
+        ("DROP INDEX rowcall.job_idempotency_key; UPDATE rowcall.job SET idempotency_key = 'k'", {"I11"}),
+    ],
+)
+def test_what_must_hold_of_all_jobs_is_checked(workspace: Workspace, harm: str, named: set[str]) -> None:
+    for first in (0, 100):
+        assert workspace.run("import", workspace.many(range(first, first + 10)), "--into", "people").status == 0
+    with workspace.database.connect() as connection:
+        migrate_queue(connection)
+        connection.execute("INSERT INTO rowcall_queue.procrastinate_workers DEFAULT VALUES")
+        past = "UPDATE rowcall.job SET background = true, created_at = created_at - interval '1 hour', completed_at = "
+        connection.execute(f"{past} completed_at - interval '1 hour'".encode())
+        connection.execute("UPDATE rowcall.job_event SET at = at - interval '1 hour'")
+        connection.execute("UPDATE rowcall.batch SET updated_at = updated_at - interval '1 hour'")
+        connection.execute(harm.encode())
+        found = list(check_together(connection))
+    assert {finding.name for finding in found if finding.verdict.bad} == named

@@ -86,6 +86,7 @@ def _with_database(settings: Settings, registry: Registry) -> Iterator[Finding]:
             yield surroundings.check_api_role(connection)
             yield surroundings.check_jobs(connection)
             yield surroundings.check_workers(connection)
+            yield from surroundings.check_together(connection)
             yield from surroundings.check_files(connection, settings)
 
 

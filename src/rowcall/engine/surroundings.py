@@ -3,7 +3,7 @@
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, LiteralString
 
 from psycopg import Connection
 from psycopg.rows import scalar_row
@@ -152,6 +152,23 @@ def check_workers(connection: Connection[Any]) -> Finding:
     return Finding(
         name="workers", said=f"{said}; {waiting:,} jobs wait", verdict=Verdict.NOTE, count=waiting, hint=hint
     )
+
+
+_TOGETHER: tuple[tuple[str, str, LiteralString], ...] = (
+    ("I9", "No job waits for a worker for longer than a minute.", query("unattended_for_long")),
+    ("I10", "No session, lock or temporary table was left behind.", query("left_behind")),
+    ("I11", "Every idempotency key stands for one job.", query("keys_of_several")),
+)
+
+
+def check_together(connection: Connection[Any]) -> Iterator[Finding]:
+    """What must hold of all jobs together, each by a query that has to return nothing."""
+    for name, said, statement in _TOGETHER:
+        found = connection.cursor(row_factory=scalar_row).execute(statement, {}).fetchall()
+        verdict = Verdict.VIOLATED if found else Verdict.OK
+        if found and name == "I9" and not workers_seen(connection)[0]:  # another check tells that there is none
+            verdict, said = Verdict.SKIPPED, f"{said} Not checked: no worker was seen."
+        yield Finding(name=name, said=said, verdict=verdict, count=len(found), examples=found[:_EXAMPLES])
 
 
 def check_files(connection: Connection[Any], settings: Settings) -> Iterator[Finding]:

@@ -108,3 +108,34 @@ ORDER BY j.created_at
 -- The files that jobs were made from; those of unfinished jobs are still needed.
 SELECT f.location, EXISTS (SELECT FROM rowcall.job j WHERE j.file_sha256 = f.sha256 AND j.state = 'UPLOADED') AS needed
 FROM rowcall.file f
+
+-- unattended_for_long --
+-- I9: jobs for workers that nobody works on, and of which nothing was heard for a minute.
+SELECT j.number || ' ' || j.state AS found FROM rowcall.job j, LATERAL (
+    SELECT greatest(j.created_at,
+                    (SELECT max(at) FROM rowcall.job_event e WHERE e.job_id = j.id),
+                    (SELECT max(updated_at) FROM rowcall.batch b WHERE b.job_id = j.id)) AS last) heard
+WHERE j.background AND j.state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING')
+  AND j.wish IS DISTINCT FROM 'hold' AND heard.last < now() - interval '1 minute' AND NOT rowcall.is_worked_on(j.id)
+ORDER BY j.created_at
+
+-- left_behind --
+-- I10: sessions of ours that stand in a transaction for a minute, locks of jobs that ended, tables of sessions that are gone.
+SELECT application_name || ' is idle in a transaction since ' || to_char(state_change, 'YYYY-MM-DD HH24:MI:SS') AS found
+FROM pg_stat_activity
+WHERE datname = current_database() AND application_name LIKE 'rowcall %%' AND state LIKE 'idle in transaction%%'
+  AND state_change < now() - interval '1 minute'
+UNION ALL
+SELECT 'job ' || j.number || ' ended and is locked' FROM rowcall.job j, pg_locks l
+WHERE j.completed_at < now() - interval '1 minute' AND l.locktype = 'advisory' AND l.objsubid = 1
+  AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+  AND (l.classid::bigint << 32 | l.objid::bigint) = hashtextextended('rowcall job ' || j.id::text, 0)
+UNION ALL
+SELECT 'temporary table ' || c.relname FROM pg_class c
+WHERE c.relpersistence = 't' AND c.relkind = 'r' AND c.relname LIKE 'rowcall\_%%' AND NOT EXISTS (
+    SELECT FROM pg_stat_activity a WHERE a.datname = current_database() AND a.application_name LIKE 'rowcall %%')
+
+-- keys_of_several --
+-- I11: idempotency keys that stand for more than one job.
+SELECT idempotency_key || ' of ' || count(*) || ' jobs' AS found FROM rowcall.job
+WHERE idempotency_key IS NOT NULL GROUP BY organisation_id, idempotency_key HAVING count(*) > 1
