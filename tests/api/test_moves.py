@@ -287,3 +287,34 @@ def test_k20_what_a_person_has_to_mend_pauses_the_job_with_the_reason(site: Site
     assert ask(site, job, "resume").json()["error"] is None
     site.worker.advance(job["id"])
     assert look(site, job)["state"] == "COMPLETED"
+
+
+def test_k30_a_job_is_worked_on_once_however_often_it_is_told_of(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two nudges at once used to make two runs, of which only the second could be told to stop."""
+    begun, go_on = threading.Semaphore(0), threading.Event()
+
+    def slow_work(self: Worker, job: Any) -> None:
+        begun.release()
+        go_on.wait(30)
+
+    monkeypatch.setattr(Worker, "_work", slow_work)
+    job = sent(site).json()
+    threads = [threading.Thread(target=site.worker.advance, args=[job["id"]]) for _ in range(10)]
+    threads[0].start()
+    assert begun.acquire(timeout=30)
+    for thread in threads[1:]:
+        thread.start()
+    for thread in threads[1:]:
+        thread.join()
+    go_on.set()
+    threads[0].join()
+    assert not begun.acquire(blocking=False)
+
+
+def test_k32_nudges_in_the_hands_of_a_worker_that_is_gone_are_made_good(site: Site) -> None:
+    job = sent(site).json()
+    with site.database.connect() as connection:
+        connection.execute("UPDATE rowcall_queue.procrastinate_jobs SET status = 'doing', worker_id = NULL")
+        site.worker.recover()
+        found = connection.execute("SELECT status::text, args ->> 'job_id' FROM rowcall_queue.procrastinate_jobs")
+        assert found.fetchall() == [("todo", job["id"])]

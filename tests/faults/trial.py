@@ -5,7 +5,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -99,18 +99,27 @@ class Trial:
             cursor = connection.execute(statement, values or None)
             return [row[0] for row in cursor.fetchall()] if cursor.description else []
 
-    def start(self, *, url: str | None = None, job: Job | None = None, **settings: str | int) -> Importing:
+    def start(
+        self,
+        *,
+        url: str | None = None,
+        job: Job | None = None,
+        extra: Mapping[str, str] | None = None,
+        **settings: str | int,
+    ) -> Importing:
         """A process that works on the job."""
         command = [sys.executable, "-m", "tests.faults.importing", str((job or self.job).id)]
-        return self.spawn(command, DATABASE_URL=url or self.url, **settings)
+        return self.spawn(command, extra=extra, DATABASE_URL=url or self.url, **settings)
 
-    def spawn(self, command: Sequence[str | Path], **settings: str | int) -> Importing:
+    def spawn(
+        self, command: Sequence[str | Path], *, extra: Mapping[str, str] | None = None, **settings: str | int
+    ) -> Importing:
         """A command in the trial's environment; it is killed at the latest when the test ends."""
         errors = self.data / f"errors-{len(self.importings)}"
         with errors.open("wb") as stderr:
             process = subprocess.Popen(
                 command,
-                env={**os.environ, **self.environment(**settings)},
+                env={**os.environ, **self.environment(**settings), **(extra or {})},
                 cwd=_ROOT,
                 stdout=subprocess.PIPE,
                 stderr=stderr,

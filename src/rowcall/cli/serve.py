@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -113,9 +114,11 @@ def _listening(host: str, port: int) -> Generator[socket.socket]:
 @contextmanager
 def _beside(count: int, metrics_port: int | None) -> Generator[None]:
     """Worker processes for as long as the service runs."""
-    command = [sys.executable, "-c", "from rowcall.cli import main; main()", "worker"]
+    command = [sys.executable, "-c", "from rowcall.cli import main; main()", "worker", "--beside"]
     commands = [[*command, *(["--metrics-port", str(metrics_port + n)] if metrics_port else [])] for n in range(count)]
-    processes = [subprocess.Popen(command, start_new_session=True) for command in commands]  # noqa: S603 (our own)
+    # the pipe closes whenever we are gone, killed or not
+    start = partial(subprocess.Popen, stdin=subprocess.PIPE, start_new_session=True)
+    processes = [start(command) for command in commands]
     try:
         yield
     finally:
@@ -123,3 +126,5 @@ def _beside(count: int, metrics_port: int | None) -> Generator[None]:
             process.send_signal(signal.SIGTERM)
         for process in processes:
             process.wait()
+            if process.stdin:
+                process.stdin.close()

@@ -120,7 +120,7 @@ def _attempt(
     """One transaction. In a dry run it is undone, and its outcomes alone are written by another."""
     outcomes, began = _NOTHING, time.monotonic()
     with connection.transaction(force_rollback=work.dry):
-        batch = claim(connection, work.job.id, number)
+        batch = claim(connection, work.job, number)
         if batch is None:
             return None
         claimed.append(batch)
@@ -149,7 +149,7 @@ def keep_plan(
 ) -> None:
     """Keep the outcomes of a dry run, unless somebody else did."""
     with connection.transaction():
-        if claim(connection, work.job.id, batch.number):
+        if claim(connection, work.job, batch.number):
             add_outcomes(connection, work, outcomes)
             finish(connection, work.job.id, batch, counts)
 

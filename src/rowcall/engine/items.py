@@ -33,7 +33,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 30.0
 def process_items(database: Database, connection: Connection[Any], work: Work, importer: ItemImporter) -> bool:
     """Process the next batch that nobody has leased; False when none is waiting."""
     owner = str(uuid4())
-    batch = lease(connection, work.job.id, owner, importer.lease_seconds)
+    batch = lease(connection, work.job, owner, importer.lease_seconds)
     if batch is None:
         return False
     judged = judge(connection, work, batch)

@@ -72,12 +72,14 @@ class Database:
     patience: float = 60
     revive: Callable[[], None] = field(default=_nothing, repr=False)
     """Starts the server again if it is ours and died."""
+    process: str = ""
+    """The worker process that the sessions belong to; told in their names."""
 
     def connect(self, role: str = "command", *, idle_timeout: float = 5) -> Connection[TupleRow]:
         """A new session, in autocommit. A transaction left idle for longer than `idle_timeout` seconds is ended."""
         parameters = _parameters(self.url)
         try:
-            connection = psycopg.connect(_conninfo(parameters, role), autocommit=True)
+            connection = psycopg.connect(self.conninfo(role), autocommit=True)
         except psycopg.OperationalError as error:
             raise _no_connection(parameters, error) from error
         try:
@@ -95,10 +97,14 @@ class Database:
             raise
         return connection
 
+    def conninfo(self, role: str) -> str:
+        """The address for sessions with this role."""
+        return _conninfo(_parameters(self.url), f"{role} {self.process}".strip())
+
     def pool(self, role: str, size: int) -> ConnectionPool[Connection[TupleRow]]:
         """Sessions to be lent out, in autocommit; not open yet."""
         return ConnectionPool(
-            _conninfo(_parameters(self.url), role),
+            self.conninfo(role),
             kwargs={"autocommit": True},
             min_size=1,
             max_size=size,

@@ -12,6 +12,7 @@ from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from rowcall.model import Status
 from rowcall.store.copying import copy_into_own, read_columns
+from rowcall.store.jobs import Job
 from rowcall.store.queries import query
 
 PROBLEMS = "problems?"
@@ -55,17 +56,19 @@ def add_batch(connection: Connection[Any], job_id: UUID, batch: RowBatch, rows: 
         copy_into_own(connection, "row", rows.select(pl.lit(str(job_id)).alias("job_id"), pl.all()))
 
 
-def claim(connection: Connection[Any], job_id: UUID, number: int | None = None) -> RowBatch | None:
-    """The next waiting batch, or the one with that number, locked until the transaction ends."""
+def claim(connection: Connection[Any], job: Job, number: int | None = None) -> RowBatch | None:
+    """The next waiting batch, or the one with that number, locked until the transaction ends.
+
+    None, too, when others have moved the job on: whoever was cut off for a while has nothing to say any more.
+    """
     cursor = connection.cursor(row_factory=class_row(RowBatch))
-    if number is None:
-        return cursor.execute(query("claim_batch"), {"id": job_id}).fetchone()
-    return cursor.execute(query("claim_this_batch"), {"id": job_id, "number": number}).fetchone()
+    given = {"id": job.id, "state": job.state, "number": number}
+    return cursor.execute(query("claim_batch" if number is None else "claim_this_batch"), given).fetchone()
 
 
-def lease(connection: Connection[Any], job_id: UUID, owner: str, seconds: float) -> RowBatch | None:
+def lease(connection: Connection[Any], job: Job, owner: str, seconds: float) -> RowBatch | None:
     """The next waiting batch that nobody has leased, leased to this owner."""
-    given = {"id": job_id, "owner": owner, "seconds": seconds}
+    given = {"id": job.id, "state": job.state, "owner": owner, "seconds": seconds}
     return connection.cursor(row_factory=class_row(RowBatch)).execute(query("lease_batch"), given).fetchone()
 
 

@@ -224,12 +224,7 @@ def _id_in(location: str) -> UUID | None:
 
 
 def add_export_tasks(app: App, exporter: Exporter) -> None:
-    """Have a worker do what exports need."""
-
-    @app.task(name=EXPORT)
-    def export(job_id: str) -> None:  # pyright: ignore[reportUnusedFunction] (registered)
-        del job_id  # any that waits will do: the one that was meant may not be the next
-        exporter.work()
+    """Have a worker do what exports need, beside writing them."""
 
     @app.periodic(cron=_RECOVERY)
     @app.task(name="recover exports")

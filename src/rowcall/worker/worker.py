@@ -9,13 +9,15 @@ has none, and a job makes room at the end of a batch when another organisation w
 
 import asyncio
 import os
+import secrets
 import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -39,13 +41,16 @@ from rowcall.store.queries import query
 from rowcall.telemetry.logs import logger
 from rowcall.worker.chores import add_chores
 from rowcall.worker.exports import EXPORTS_AT_ONCE, Exporter, add_export_tasks
-from rowcall.worker.queue import ADVANCE, SCHEMA, nudge
+from rowcall.worker.pulse import Listener, beating
+from rowcall.worker.queue import ADVANCE, EXPORT, SCHEMA, nudge
 from rowcall.worker.webhooks import Sender
 
-_RECOVERY = 1.0
+_RECOVERY = 0.5
 """Seconds between looks for jobs that nobody attends to."""
 _GRACE = 30.0
 """Seconds that work under way has to come to an end when the process is told to stop."""
+_NUDGES = 4
+"""Nudges and chores that are attended to at a time. What they lead to goes on beside that."""
 _TURN = 5.0
 """Seconds that a job is worked on before it makes room for others."""
 _log = logger(__name__)
@@ -60,15 +65,20 @@ class Worker:
     settings: Settings
     stopping: bool = False
     stop_exports: threading.Event = field(default_factory=threading.Event)
-    _runs: dict[UUID, Run] = field(default_factory=dict[UUID, Run])
+    _runs: dict[UUID, Run | None] = field(default_factory=dict[UUID, Run | None])
+    """Jobs that are worked on here; None: about to be."""
     _places: Counter[UUID] = field(default_factory=Counter[UUID])
-    """Jobs that are worked on here, by organisation."""
+    """How many of each organisation."""
+    _threads: ThreadPoolExecutor | None = None
+    _under_way: "set[asyncio.Future[None]]" = field(default_factory=set["asyncio.Future[None]"])
+    _listener: Listener = field(default_factory=Listener)
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     async def run(self) -> None:
         """Work until told to stop by a signal; a second one ends it at once."""
+        self.database = replace(self.database, process=secrets.token_hex(4))
         app = self._app()
-        with Sender(self.database, self.settings).running():
+        with beating(self.database), Sender(self.database, self.settings).running():
             await self._work_always(app)
 
     async def _work_always(self, app: App) -> None:
@@ -77,13 +87,14 @@ class Worker:
             while not self.stopping:
                 await self._listen(app)
             recovering.cancel()
+            if self._under_way:
+                await asyncio.wait(self._under_way)
 
     async def _listen(self, app: App) -> None:
         """Take nudges until told to stop, or the queue is lost: Procrastinate gives up when the database goes away."""
         listening = asyncio.create_task(
             app.run_worker_async(
-                # one for an organisation that has none, one for chores
-                concurrency=self.settings.jobs_at_once + 2 + EXPORTS_AT_ONCE,
+                concurrency=_NUDGES,
                 fetch_job_polling_interval=2.0,
                 delete_jobs="always",
                 shutdown_graceful_timeout=_GRACE,
@@ -91,7 +102,7 @@ class Worker:
             )
         )
         for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, self.halt, listening)
+            asyncio.get_running_loop().add_signal_handler(number, self._told_to_stop, listening)
         try:
             await listening
         except asyncio.CancelledError:
@@ -101,25 +112,52 @@ class Worker:
         if not self.stopping:
             await asyncio.sleep(_RECOVERY)
 
-    def halt(self, working: "asyncio.Task[None] | None" = None) -> None:
-        """Take no new work, and end what is under way with the batches that are."""
+    def _told_to_stop(self, listening: "asyncio.Task[None]") -> None:
         if self.stopping:
             os._exit(1)
+        _exit_after(_GRACE)
+        self.halt()
+        listening.cancel()
+
+    def halt(self) -> None:
+        """Take no new work, and end what is under way with the batches that are."""
         self.stopping = True
         self.stop_exports.set()
         with self._guard:
             for run in self._runs.values():
-                run.stop.set()
-        if working:
-            working.cancel()
+                if run:
+                    run.stop.set()
 
     def _app(self) -> App:
-        app = App(connector=PsycopgConnector(conninfo=self.database.url, configure=_in_schema, min_size=1, max_size=4))
-        app.task(name=ADVANCE)(self.advance)
-        resources = known_resources(self.registry)
-        add_export_tasks(app, Exporter(self.database, resources, self.settings, self.stop_exports))
+        conninfo = self.database.conninfo("queue")
+        app = App(connector=PsycopgConnector(conninfo=conninfo, configure=_in_schema, min_size=1, max_size=4))
+        # one more for an organisation that has none, one to tell those who come that there is no place
+        self._threads = ThreadPoolExecutor(self.settings.jobs_at_once + 2 + EXPORTS_AT_ONCE, "job")
+        app.task(name=ADVANCE)(self._apart(self.advance))
+        exporter = Exporter(self.database, known_resources(self.registry), self.settings, self.stop_exports)
+        app.task(name=EXPORT)(self._apart(lambda _: exporter.work()))  # any that waits: not just that one
+        add_export_tasks(app, exporter)
         add_chores(app, self.database, self.registry, self.settings, lambda: self.stopping)
         return app
+
+    def _apart(self, work: Callable[[str], None]) -> Callable[[str], Awaitable[None]]:
+        """The work as a task that ends as soon as the work has begun.
+
+        Procrastinate stops, to be started again, whenever its session is lost, and waits for its tasks before: for as
+        long as a large job takes, no other would be begun here.
+        """
+
+        async def begin(job_id: str) -> None:
+            future = asyncio.get_running_loop().run_in_executor(self._threads, work, job_id)
+            self._under_way.add(future)
+            future.add_done_callback(self._ended)
+
+        return begin
+
+    def _ended(self, future: "asyncio.Future[None]") -> None:
+        self._under_way.discard(future)
+        if not future.cancelled() and (error := future.exception()):
+            _log.error("nudge failed", exc_info=error)
 
     async def _recover_always(self) -> None:
         while True:
@@ -147,6 +185,8 @@ class Worker:
         run = Run(self.database, self.registry.importer(job.importer), self.settings, yields=_Turn(self, job).is_over)
         with self._guard:
             self._runs[job.id] = run
+            if self.stopping:
+                run.stop.set()
         try:
             with working(job):
                 run_job(run, job)
@@ -154,9 +194,6 @@ class Worker:
             if error.code not in (Code.JOB_BUSY, Code.INTERRUPTED):  # another has it; it goes on elsewhere
                 told = {"job": job.number, "importer": job.importer, "request_id": job.request_id}
                 _log.warning("job stopped", **told, code=error.code, exc_info=True)
-        finally:
-            with self._guard:
-                del self._runs[job.id]
 
     @contextmanager
     def _place(self, connection: Connection[Any], job: Job) -> Generator[bool]:
@@ -164,14 +201,18 @@ class Worker:
         with self._guard:
             full = self._places.total() - self.settings.jobs_at_once
             may = job.id not in self._runs and (full < 0 or (full == 0 and not self._places[job.organisation_id]))
-            self._places[job.organisation_id] += may
+            if may:
+                self._runs[job.id] = None  # whoever is nudged for the same job meanwhile leaves it alone
+                self._places[job.organisation_id] += 1
         try:
             places = range(self.settings.jobs_per_organisation)
             whose = {"organisation": job.organisation_id}
             yield may and any(_one(connection, "take_place", {**whose, "place": place}) for place in places)
         finally:
-            with self._guard:
-                self._places[job.organisation_id] -= may
+            if may:
+                with self._guard:
+                    del self._runs[job.id]
+                    self._places[job.organisation_id] -= 1
 
     def _nudge_next(self, connection: Connection[Any], job: Job) -> None:
         """A place is free: for the next job of the organisation that waits, then for this one if it is not through."""
@@ -187,6 +228,7 @@ class Worker:
             given = {"most": self.settings.jobs_per_organisation}
             for job_id in connection.cursor(row_factory=scalar_row).execute(query("unattended_jobs"), given).fetchall():
                 nudge(connection, job_id)
+            self._listener.end_silent(connection)
 
 
 @dataclass(slots=True)
@@ -214,6 +256,13 @@ class _Turn:
 def _one(connection: Connection[Any], name: str, given: dict[str, Any]) -> Any:
     """The one value that a query gives."""
     return connection.cursor(row_factory=scalar_row).execute(query(name), given).fetchone()
+
+
+def _exit_after(seconds: float) -> None:
+    """See that the process ends by then, whatever it waits for. What it has begun is rolled back by PostgreSQL."""
+    timer = threading.Timer(seconds, os._exit, [1])
+    timer.daemon = True
+    timer.start()
 
 
 async def _in_schema(connection: AsyncConnection[Any]) -> None:

@@ -181,3 +181,17 @@ SELECT EXISTS (
           AND j.state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING')
         GROUP BY j.organisation_id) each
     WHERE attended < least(unfinished, %(most)s))
+
+-- silent_processes --
+-- Worker processes with sessions that this role may end, but none that tells that they are alive.
+SELECT process FROM (
+    SELECT split_part(application_name, ' ', 3) AS process, split_part(application_name, ' ', 2) AS role
+    FROM pg_stat_activity WHERE datname = current_database() AND pg_has_role(usesysid, 'MEMBER')
+      AND application_name ~ '^rowcall \w+ [0-9a-f]{8}$') sessions
+GROUP BY process HAVING bool_and(role <> 'pulse')
+
+-- end_processes --
+-- End all sessions of some worker processes.
+SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+WHERE datname = current_database() AND pg_has_role(usesysid, 'MEMBER')
+  AND application_name ~ '^rowcall \w+ [0-9a-f]{8}$' AND split_part(application_name, ' ', 3) = ANY (%(processes)s)

@@ -16,15 +16,17 @@ DELETE FROM rowcall.row WHERE job_id = %(id)s AND number > %(row)s
 INSERT INTO rowcall.batch (job_id, number, first_row, last_row) VALUES (%(id)s, %(number)s, %(first)s, %(last)s)
 
 -- claim_batch --
--- The next batch that nobody works on; the claim is this transaction.
+-- The next batch that nobody works on, if the job is still in the state that was seen; the claim is this transaction.
 SELECT number, first_row, last_row FROM rowcall.batch
 WHERE job_id = %(id)s AND state = 'pending'
+  AND EXISTS (SELECT FROM rowcall.job WHERE id = %(id)s AND state = %(state)s)
 ORDER BY number FOR UPDATE SKIP LOCKED LIMIT 1
 
 -- claim_this_batch --
 -- One batch again, unless somebody else did it or does it now.
 SELECT number, first_row, last_row FROM rowcall.batch
 WHERE job_id = %(id)s AND number = %(number)s AND state = 'pending'
+  AND EXISTS (SELECT FROM rowcall.job WHERE id = %(id)s AND state = %(state)s)
 FOR UPDATE SKIP LOCKED
 
 -- lease_batch --
@@ -33,6 +35,7 @@ UPDATE rowcall.batch SET claimed_by = %(owner)s, lease_until = clock_timestamp()
 WHERE job_id = %(id)s AND number = (
     SELECT number FROM rowcall.batch
     WHERE job_id = %(id)s AND state = 'pending' AND (lease_until IS NULL OR lease_until < clock_timestamp())
+      AND EXISTS (SELECT FROM rowcall.job WHERE id = %(id)s AND state = %(state)s)
     ORDER BY number FOR UPDATE SKIP LOCKED LIMIT 1)
 RETURNING number, first_row, last_row
 
