@@ -1,6 +1,9 @@
 """Files over HTTP become jobs, once for each key, and what became of their rows can be read."""
 
+import resource
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -130,3 +133,24 @@ def test_unknown_jobs_and_places_are_not_found(site: Site) -> None:
     unknown = site.client.get("/v1/imports/00000000-0000-7000-8000-000000000001")
     assert (unknown.status_code, unknown.json()["code"]) == (404, "JOB_NOT_FOUND")
     assert site.client.get("/v2").json()["code"] == "NO_SUCH_PLACE"
+
+
+@contextmanager
+def little_room(size: int) -> Generator[None]:
+    """No file of this process can grow beyond so many bytes, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_k21_there_is_no_job_on_bytes_that_could_not_be_stored(site: Site) -> None:
+    text = USERS + "".join(f"p{n}@example.org,P{n},reader,true\n" for n in range(500))
+    with little_room(5_000):
+        refused = sent(site, text, key="once")
+    assert (refused.status_code, refused.json()["code"]) == (500, "SYSTEM_ERROR")
+    assert site.client.get("/v1/imports").json()["items"] == []
+    assert stored(site) == []
+    assert sent(site, text, key="once").status_code == 202

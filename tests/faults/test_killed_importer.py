@@ -1,43 +1,22 @@
 """An importer is killed at every named moment; another one finishes its job (FAULTS.md, K4 to K12 and K28)."""
 
 from collections.abc import Callable
-from typing import LiteralString
 
 import pytest
 
 from .conftest import NewTrial
 from .gate import gate_at
 from .invariants import Account, account_of, differences, violations, violations_at_the_end
+from .moments import MOMENTS
 from .trial import wait_for, waiting
 
 Expected = Callable[..., Account]
 
-_BEFORE: dict[str, LiteralString] = {
-    "K4 mid-COPY into row": "TRIGGER stop BEFORE INSERT ON rowcall.row FOR EACH ROW WHEN (NEW.number = 700)",
-    "K5 batch": "TRIGGER stop BEFORE INSERT ON rowcall.batch FOR EACH ROW WHEN (NEW.number = 3)",
-    "K5 rows in, inside COMMIT": """CONSTRAINT TRIGGER stop AFTER INSERT ON rowcall.row DEFERRABLE INITIALLY DEFERRED
-                                    FOR EACH ROW WHEN (NEW.number = 700)""",
-    "duplicates": "TRIGGER stop BEFORE INSERT ON rowcall.duplicate FOR EACH ROW WHEN (NEW.row_number > 500)",
-    "K11 all rows in": "TRIGGER stop BEFORE UPDATE ON rowcall.job FOR EACH ROW WHEN (NEW.state = 'COLUMN_MAPPING')",
-    "K11 starting": "TRIGGER stop BEFORE UPDATE ON rowcall.job FOR EACH ROW WHEN (NEW.state = 'PROCESSING')",
-}
-_WRITING: dict[str, LiteralString] = {
-    "K7 target write": "TRIGGER stop AFTER INSERT ON parcel FOR EACH ROW WHEN (NEW.code = 'P001790')",
-    "K8 outcomes": "TRIGGER stop AFTER INSERT ON rowcall.outcome FOR EACH ROW WHEN (NEW.row_number = 1790)",
-    "K8 batch marked": """TRIGGER stop AFTER UPDATE ON rowcall.batch FOR EACH ROW
-                          WHEN (NEW.state = 'done' AND NEW.first_row = 401)""",
-    "K9 inside COMMIT": """TRIGGER stop AFTER UPDATE ON rowcall.batch FOR EACH ROW
-                           WHEN (NEW.state = 'done' AND NEW.first_row = 401) EXECUTE FUNCTION gate_in_commit()""",
-    # the rows before it that are refused keep an importer from coming here before it tries halves
-    "K12 splitting a refused batch": "TRIGGER stop BEFORE INSERT ON parcel FOR EACH ROW WHEN (NEW.code = 'P000599')",
-    "K11 ending": "TRIGGER stop BEFORE UPDATE ON rowcall.job FOR EACH ROW WHEN (NEW.state LIKE 'COMPLETED%')",
-}
 
-
-@pytest.mark.parametrize("moment", [*_BEFORE, *_WRITING])
+@pytest.mark.parametrize("moment", MOMENTS)
 def test_killed_importer_leaves_nothing_half_done(new_trial: NewTrial, expected: Expected, moment: str) -> None:
     trial = new_trial()
-    with gate_at(trial, (_BEFORE | _WRITING)[moment]) as gate:
+    with gate_at(trial, MOMENTS[moment]) as gate:
         importing = trial.start()
         gate.wait()
         importing.kill()
@@ -65,7 +44,7 @@ def test_session_that_outlives_its_importer_does_no_harm(
     new_trial: NewTrial, expected: Expected, importer: str, moment: str
 ) -> None:
     trial = new_trial(importer)
-    with gate_at(trial, (_BEFORE | _WRITING)[moment]) as gate:
+    with gate_at(trial, MOMENTS[moment]) as gate:
         importing = trial.start()
         gate.wait()
         importing.kill()
@@ -76,7 +55,7 @@ def test_session_that_outlives_its_importer_does_no_harm(
 
 def test_importer_killed_while_it_plans_has_written_nothing(new_trial: NewTrial, expected: Expected) -> None:
     trial = new_trial()
-    with gate_at(trial, _BEFORE["K11 starting"]) as gate, trial.connect() as holder, trial.connect() as watcher:
+    with gate_at(trial, MOMENTS["K11 starting"]) as gate, trial.connect() as holder, trial.connect() as watcher:
         importing = trial.start()
         gate.wait()
         with holder.transaction():
@@ -94,7 +73,7 @@ def test_importer_killed_while_it_plans_has_written_nothing(new_trial: NewTrial,
 
 def test_file_is_not_needed_once_its_rows_are_in(new_trial: NewTrial, expected: Expected) -> None:
     trial = new_trial()
-    with gate_at(trial, _WRITING["K7 target write"]) as gate:
+    with gate_at(trial, MOMENTS["K7 target write"]) as gate:
         importing = trial.start()
         gate.wait()
         importing.kill()
