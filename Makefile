@@ -7,8 +7,10 @@ BIN := $(VENV)/bin
 UV := $(BIN)/uv
 ROWS ?= 1000000
 PORT ?= 8765
+MINUTES ?= 5
+SEED ?=
 
-.PHONY: help setup run test check bench bench-readers docs lock clean
+.PHONY: help setup run test faults check bench bench-readers docs lock clean
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -39,8 +41,19 @@ run: $(VENV)/.ready ## import the sample files, show what became of each row, an
 	@$(BIN)/rowcall jobs --limit 4
 	@echo; exec $(BIN)/rowcall serve --port $(PORT)
 
-test: $(VENV)/.ready ## run every test
+test: $(VENV)/.ready ## run every test, with five minutes of faults beside them (FAULTS=0: without)
+ifeq ($(FAULTS),0)
 	@$(BIN)/python -m pytest
+else
+	@log=$$(mktemp); trap 'rm -f $$log' EXIT; \
+	nice $(BIN)/python -m tests.faults.storm --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) >$$log 2>&1 & storm=$$!; \
+	$(BIN)/python -m pytest; tests=$$?; \
+	echo "make faults, which ran beside the tests:"; wait $$storm; faults=$$?; cat $$log; \
+	exit $$((tests || faults))
+endif
+
+faults: $(VENV)/.ready ## let everything fail under a running service, and see that no row is lost (MINUTES=5 SEED=…)
+	@$(BIN)/python -m tests.faults.storm --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 check: $(VENV)/.ready ## lint, format and types
 	@$(BIN)/ruff check .
