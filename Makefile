@@ -45,7 +45,7 @@ test: $(VENV)/.ready ## run every test, with five minutes of faults beside them 
 ifeq ($(FAULTS),0)
 	@$(BIN)/python -m pytest
 else
-	@log=$$(mktemp); trap 'rm -f $$log' EXIT; \
+	@log=$$(mktemp); trap 'kill $$storm 2>/dev/null; rm -f $$log' EXIT; \
 	nice $(BIN)/python -m tests.faults.storm --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) >$$log 2>&1 & storm=$$!; \
 	$(BIN)/python -m pytest; tests=$$?; \
 	echo "make faults, which ran beside the tests:"; wait $$storm; faults=$$?; cat $$log; \

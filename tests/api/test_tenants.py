@@ -169,6 +169,7 @@ def test_sql_without_any_filter_finds_what_is_the_callers_own(town: Town) -> Non
         town.worker.advance(job)
         assert town.ask(who, "POST", f"/v1/imports/{job}/reprocess", json={"statuses": ["failed"]}).is_success
     with town.database.connect() as connection:
+        connection.execute("INSERT INTO rowcall.waiting SELECT id, 1 FROM rowcall.job ON CONFLICT DO NOTHING")
         acme, zeta = organisation(connection, "acme"), organisation(connection, "zeta")
         empty = accounts.ensure_organisation(connection, "empty")
 

@@ -37,8 +37,8 @@ FILLED = """
 JOB = UUID("c4ca4238-a0b9-2382-0dcc-509a6f75849b")  # md5 of 1
 NO_FILTER = dict.fromkeys(["organisation", "state", "importer", "number"])
 HOT: dict[str, tuple[dict[str, Any], str]] = {
-    "claim_batch": ({}, "batch_pending"),
-    "claim_this_batch": ({"number": 9940}, "batch_p"),
+    "claim_batch": ({"state": "PROCESSING"}, "batch_pending"),
+    "claim_this_batch": ({"state": "PROCESSING", "number": 9940}, "batch_p"),
     "pending_batches": ({}, "batch_"),  # either of those that hold only what waits
     "batch_duplicates": ({"first": 5000, "last": 5100}, "duplicate_pkey"),
     "batch_waiting": ({"first": 5000, "last": 5100}, "waiting_pkey"),

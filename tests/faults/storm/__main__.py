@@ -3,6 +3,7 @@
 import argparse
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -30,6 +31,7 @@ def main() -> int:
     parser.add_argument("--verbose", action="store_true", help="tell each fault as it happens")
     given = parser.parse_args()
     seed = random.randrange(1_000_000) if given.seed is None else given.seed
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # everything is cleared away then
     say(f"storm of {given.minutes:g} minutes, SEED={seed}")
     with tempfile.TemporaryDirectory(prefix="rowcall-storm-") as folder, a_fleet(Path(folder)) as (fleet, calm):
         judge = Judge(fleet, in_calm_weather(calm, fleet.registry, Path(folder) / "calm"))

@@ -45,7 +45,7 @@ class Takeovers:
         yield
         if held:
             arguments = ({job for (job,) in held}, who, time.monotonic())
-            self._threads.append(threading.Thread(target=self._watch, args=arguments, name="takeover"))
+            self._threads.append(threading.Thread(target=self._watch, args=arguments, name="takeover", daemon=True))
             self._threads[-1].start()
 
     def finish(self) -> None:
