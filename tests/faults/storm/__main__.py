@@ -31,7 +31,7 @@ def main() -> int:
     parser.add_argument("--verbose", action="store_true", help="tell each fault as it happens")
     given = parser.parse_args()
     seed = random.randrange(1_000_000) if given.seed is None else given.seed
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # everything is cleared away then
+    signal.signal(signal.SIGTERM, _leave)
     say(f"storm of {given.minutes:g} minutes, SEED={seed}")
     with tempfile.TemporaryDirectory(prefix="rowcall-storm-") as folder, a_fleet(Path(folder)) as (fleet, calm):
         judge = Judge(fleet, in_calm_weather(calm, fleet.registry, Path(folder) / "calm"))
@@ -40,6 +40,10 @@ def main() -> int:
         finally:
             for log in Path(folder).glob("*.log") if given.logs else ():
                 shutil.copy(log, given.logs)
+
+
+def _leave(*_: object) -> None:
+    sys.exit(1)  # everything is cleared away then
 
 
 def _storm(fleet: Fleet, judge: Judge, seed: int, minutes: float, *, verbose: bool) -> int:
