@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rowcall.importer.registry import Registry
 from rowcall.store.jobs import LOCAL, new_id
 from rowcall.store.queries import query
 from rowcall.worker import worker
@@ -293,7 +294,7 @@ def test_k30_a_job_is_worked_on_once_however_often_it_is_told_of(site: Site, mon
     """Two nudges at once used to make two runs, of which only the second could be told to stop."""
     begun, go_on = threading.Semaphore(0), threading.Event()
 
-    def slow_work(self: Worker, job: Any) -> None:
+    def slow_work(self: Worker, job: Any, importer: Any) -> None:
         begun.release()
         go_on.wait(30)
 
@@ -309,6 +310,16 @@ def test_k30_a_job_is_worked_on_once_however_often_it_is_told_of(site: Site, mon
     go_on.set()
     threads[0].join()
     assert not begun.acquire(blocking=False)
+
+
+def test_a_job_whose_importer_is_gone_is_for_a_person(site: Site) -> None:
+    job = sent(site).json()
+    Worker(site.database, Registry(()), site.worker.settings).advance(job["id"])
+    paused = site.client.get(f"/v1/imports/{job['id']}").json()
+    assert (paused["state"], paused["error"]["code"]) == ("PAUSED", "UNKNOWN_IMPORTER")
+    assert site.client.post(f"/v1/imports/{job['id']}/resume").status_code == 202
+    site.worker.advance(job["id"])
+    assert site.client.get(f"/v1/imports/{job['id']}").json()["state"].startswith("COMPLETED")
 
 
 def test_k32_nudges_in_the_hands_of_a_worker_that_is_gone_are_made_good(site: Site) -> None:

@@ -32,7 +32,7 @@ def install(app: FastAPI, service: Service) -> None:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=settings.cors_origins,
-            allow_methods=("GET", "POST", "PUT", "PATCH", "DELETE"),
+            allow_methods=("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"),
             allow_headers=_SENT,
             expose_headers=_TOLD,
         )

@@ -413,13 +413,16 @@ async def _written(request: Request, visit: _Visit, pieces: Pieces, expected: "_
     body = _Body(request)
     try:
         await write_blocks(body.pieces(), write)
-    except Final:  # longer than was announced: none of it is taken
+    except Final:  # longer than was announced, or it can't be written: none of it is taken
+        await asyncio.gather(following, return_exceptions=True)
         await aside(pieces.drop, noted)
         raise
     finally:
         await asyncio.gather(following, return_exceptions=True)
     if expected and (body.cut or not expected.holds()):
         await aside(pieces.drop, offset)
+        if body.stalled:
+            raise Final(Code.TOO_SLOW, f"No byte came for {_STALLED:g} seconds; the piece was dropped.")
         if body.cut:
             return visit
         raise Final(Code.CHECKSUM_MISMATCH, "The piece is not what its checksum says; it was dropped.")

@@ -5,7 +5,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Generator
+import threading
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
 from typing import Annotated
@@ -72,7 +73,7 @@ def serve(
             open_to_api(connection)
         app = create_app(Service(settings, registry, database.pool("serve", settings.pool_size)), tracing=tracing)
         server = uvicorn.Server(server_config(app, settings, grace=_GRACE))
-        url = f"http://{host}:{listener.getsockname()[1]}"
+        url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
         screen().print(f"Rowcall serves {url}")
         if is_open:
             screen().print(_HINTS.format(url=url), soft_wrap=True, markup=False)
@@ -111,17 +112,33 @@ def _listening(host: str, port: int) -> Generator[socket.socket]:
         yield listener
 
 
+def _keep(
+    processes: list[subprocess.Popen[bytes]], start: list[Callable[[], subprocess.Popen[bytes]]], over: threading.Event
+) -> None:
+    """Start another worker for each that ends."""
+    while not over.wait(1):
+        for number, process in enumerate(processes):
+            if process.poll() is not None:
+                logger(__name__).warning("a worker ended, another is started", status=process.returncode)
+                processes[number] = start[number]()
+
+
 @contextmanager
 def _beside(count: int, metrics_port: int | None) -> Generator[None]:
     """Worker processes for as long as the service runs."""
     command = [sys.executable, "-c", "from rowcall.cli import main; main()", "worker", "--beside"]
     commands = [[*command, *(["--metrics-port", str(metrics_port + n)] if metrics_port else [])] for n in range(count)]
     # the pipe closes whenever we are gone, killed or not
-    start = partial(subprocess.Popen, stdin=subprocess.PIPE, start_new_session=True)
-    processes = [start(command) for command in commands]
+    start = [partial(subprocess.Popen, each, stdin=subprocess.PIPE, start_new_session=True) for each in commands]
+    processes = [begin() for begin in start]
+    over = threading.Event()
+    keeper = threading.Thread(target=_keep, args=(processes, start, over), name="keeper")
+    keeper.start()
     try:
         yield
     finally:
+        over.set()
+        keeper.join()
         for process in processes:
             process.send_signal(signal.SIGTERM)
         for process in processes:

@@ -80,7 +80,8 @@ class Asking:
 
     def tried(self, attempt: Callable[[], _T], *, safe: bool) -> _T:
         """What an attempt gives; repeated for a while if that is safe, or nothing can have happened."""
-        pauses = Pauses(self.patience if self._reached else min(self.patience, _FIRST_CONTACT))
+        reached = self._reached
+        pauses = Pauses(self.patience if reached else min(self.patience, _FIRST_CONTACT))
         while True:
             try:
                 return attempt()
@@ -88,6 +89,8 @@ class Asking:
                 failure, again = self.unreachable(error), safe or isinstance(error, _NOT_SENT)
             except ServerUnavailable as error:
                 failure, again = error, safe or error.status == _TOO_OFTEN
+                if not reached:  # it is there: more patience is worth while
+                    reached, pauses = True, Pauses(self.patience)
             if not again or not pauses.take(failure.retry_after):
                 raise failure
 

@@ -195,8 +195,11 @@ class Client:
 
     def reprocess(self, job: AnyJob, view: View | None = None, *, rows: list[int] | None = None) -> Reprocessed:
         """Try rows again that failed, or those of a view, or those with these numbers."""
+        if view and view.text:
+            raise Final(Code.BAD_OPTION, "Rows can't be tried again by a text.", hint="Choose them by number.")
         which = {"code": view.code, "field": view.field} if view else {}
-        order = {**which, "statuses": (view and view.statuses) or ["failed"], "rows": rows}
+        statuses = (view and view.statuses) or ([] if rows else ["failed"])
+        order = {**which, "statuses": statuses, "rows": rows}
         return self._asking.ask(Reprocessed, "POST", f"{self._path(job)}/reprocess", safe=False, **_json(order))
 
     def _move(self, job: AnyJob, name: str, **more: Any) -> Job:

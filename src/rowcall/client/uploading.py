@@ -44,7 +44,9 @@ def upload(asking: Asking, stream: BinaryIO, told: dict[str, str], progress: Sen
     answer = asking.answer("POST", "/v1/uploads", headers=headers)  # one that nobody goes on with expires
     place, offset = answer.headers["location"], 0
     pauses = Pauses(asking.patience)
+    failure: Exception | None = None
     while not (found := answer.headers.get("rowcall-import")):
+        failure = None
         try:
             stream.seek(start + offset)
             answer = _send(asking, place, _pieces(stream, offset, length, progress), offset, length)
@@ -56,10 +58,14 @@ def upload(asking: Asking, stream: BinaryIO, told: dict[str, str], progress: Sen
                 raise failure from None
             answer = asking.answer("HEAD", place, headers=_TUS)
         now = int(answer.headers["upload-offset"])
-        if now > offset:
+        if now > offset or (now == length and _is_busy(failure)):  # all is there, and becomes an import right now
             pauses.begin_anew()
         offset = now
     return found
+
+
+def _is_busy(failure: Exception | None) -> bool:
+    return isinstance(failure, RequestRefused) and failure.code == Code.UPLOAD_BUSY
 
 
 def _send(asking: Asking, place: str, content: Iterator[bytes], offset: int, length: int) -> httpx.Response:
@@ -74,7 +80,11 @@ def _send(asking: Asking, place: str, content: Iterator[bytes], offset: int, len
 
 def _pieces(stream: BinaryIO, sent: int, length: int, progress: Sent) -> Iterator[bytes]:
     """The rest of the file. What is added to it meanwhile is left out."""
-    while sent < length and (piece := stream.read(min(_PIECE, length - sent))):
+    while sent < length:
+        piece = stream.read(min(_PIECE, length - sent))
+        if not piece:
+            told = f"The file ended after {sent:,} of {length:,} bytes."
+            raise FileRefused(Code.FILE_CORRUPT, told, hint="Import it when nobody writes to it any more.")
         yield piece
         sent += len(piece)
         progress(sent, length)
@@ -85,14 +95,19 @@ def send_unsized(
 ) -> httpx.Response:
     """Bring a file whose length isn't known before its end, in one go: it can't be read again to go on."""
     quoted = name.replace("%", "%25")  # the server takes percent signs for what browsers mean by them
-    return asking.answer(
-        "POST",
-        "/v1/imports",
-        safe=False,
-        headers={"Idempotency-Key": key},
-        data=fields,
-        files={"file": (quoted, _Counted(stream, progress))},
-    )
+    counted = _Counted(stream, progress)
+
+    def attempt() -> httpx.Response:
+        form = {"headers": {"Idempotency-Key": key}, "data": fields, "files": {"file": (quoted, counted)}}
+        try:
+            return asking.once("POST", "/v1/imports", **form)
+        except ServerUnavailable as error:
+            if not counted.sent:
+                raise
+            hint = "A stream can't be read again: send a file, or the stream once more."
+            raise RequestRefused(error.code, error.message, hint=hint, status=error.status or 503) from error
+
+    return asking.tried(attempt, safe=False)
 
 
 class _Counted:
@@ -101,10 +116,10 @@ class _Counted:
     def __init__(self, stream: BinaryIO, progress: Sent) -> None:
         self._stream = stream
         self._progress = progress
-        self._sent = 0
+        self.sent = 0
 
     def read(self, size: int = -1) -> bytes:
         piece = self._stream.read(size)
-        self._sent += len(piece)
-        self._progress(self._sent, 0)
+        self.sent += len(piece)
+        self._progress(self.sent, 0)
         return piece

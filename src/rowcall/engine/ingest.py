@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from queue import Queue
+from secrets import token_hex
 from typing import Any
 
 import polars as pl
@@ -38,8 +39,9 @@ def open_file(settings: Settings, job: Job) -> Generator[Reading]:
     if job.file_location is None or job.file_sha256 is None or job.file_size is None:
         raise Final(Code.FILE_CORRUPT, f"Job {job.number} has no file yet.")
     stored = StoredFile(job.file_sha256, job.file_size, job.file_location)
+    copies = settings.data_dir / "copies" / str(job.id) / token_hex(4)  # one that was taken for dead may wake up
     with (
-        file_store(settings).opened(stored, copies=settings.data_dir / "copies" / str(job.id)) as path,
+        file_store(settings).opened(stored, copies=copies) as path,
         open_rows(path, options=job.config.read, name=job.file_name) as reading,
     ):
         yield reading

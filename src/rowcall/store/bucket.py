@@ -6,6 +6,8 @@ name by chance, and `rowcall.file` alone knows which content it has.
 """
 
 import hashlib
+import logging
+import shutil
 import time
 from collections import deque
 from collections.abc import Generator, Iterator
@@ -35,6 +37,7 @@ _AT_ONCE = 2
 _LARGE, _EXPORTS = "large/", "exports/"
 _ABANDONED = 2 * 86_400
 _MISSING = ("404", "NoSuchKey", "NotFound")
+_log = logging.getLogger(__name__)
 _sending = ThreadPoolExecutor(16, thread_name_prefix="s3")
 
 
@@ -125,7 +128,10 @@ class BucketStore(FileStore):
 
     def discard(self, file: StoredFile) -> None:
         if file.location.startswith(_LARGE):
-            self.remove(file.location)
+            try:
+                self.remove(file.location)
+            except Retryable as error:  # what it belongs to went well, or has failed for another reason
+                _log.warning("%s is left over: %s", file.location, error.code)
 
     def check(self) -> str:
         location = f"check-{uuid4()}"
@@ -163,8 +169,7 @@ class BucketStore(FileStore):
 
     def publish(self, path: Path, location: str) -> None:
         self._send_file(path, _EXPORTS + location)
-        path.unlink()
-        path.parent.rmdir()
+        shutil.rmtree(path.parent, ignore_errors=True)
 
     def export_file(self, location: str) -> Path | Reader:
         if not self.has(_EXPORTS + location):

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import BinaryIO
 from uuid import UUID
 
+import psycopg
+
 from rowcall.config import Settings
 from rowcall.errors import Final, Retryable
 from rowcall.formats.reading import MIB
@@ -110,6 +112,8 @@ class FileStore(ABC):
             yield self._fetched(file, copies)
         finally:
             shutil.rmtree(copies, ignore_errors=True)
+            with suppress(OSError):
+                copies.parent.rmdir()
 
     @abstractmethod
     def begin(self, *, most: int | None = None) -> Incoming:
@@ -135,7 +139,7 @@ class FileStore(ABC):
 
     @abstractmethod
     def discard(self, file: StoredFile) -> None:
-        """Delete what no job was made from, unless it could be another's."""
+        """Delete what no job was made from, unless it could be another's. If that fails, it is left over."""
 
     def discard_unless_of(self, location: str | None, file: StoredFile) -> None:
         """Delete what came if its job has the same bytes from elsewhere."""
@@ -144,9 +148,11 @@ class FileStore(ABC):
 
     @contextmanager
     def unless_refused(self, file: StoredFile) -> Generator[None]:
-        """Discard it if this fails."""
+        """Discard it if this fails, unless its job may have been made all the same: a COMMIT can lose its answer."""
         try:
             yield
+        except (psycopg.OperationalError, Retryable):
+            raise
         except BaseException:
             self.discard(file)
             raise

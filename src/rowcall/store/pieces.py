@@ -12,7 +12,7 @@ from uuid import UUID
 from rowcall.errors import Final
 from rowcall.formats.reading import MIB
 from rowcall.model import Code
-from rowcall.store.files import too_large
+from rowcall.store.files import gone, too_large
 from rowcall.store.synced import SyncedFile, sync_folder
 
 _MOST_DIGESTS = 1_000
@@ -130,6 +130,8 @@ class Pieces:
                 with self._digest.lock:
                     file.seek(self._digest.size)
                     block = file.read(min(MIB, self.out.size - self._digest.size))
+                    if not block:  # taken back meanwhile
+                        return
                     self._digest.hash.update(block)
                     self._digest.size += len(block)
 
@@ -137,6 +139,8 @@ class Pieces:
         """The hash of all of it."""
         self.catch_up()
         _digests.forget(self._id)
+        if self._digest.size != self.out.size:
+            raise gone(self.path)
         return self._digest.hash.hexdigest()
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ import psycopg
 from psycopg import Connection
 from psycopg.rows import scalar_row
 
-from rowcall.errors import Retryable
+from rowcall.errors import RowcallError
 from rowcall.store.db import Database
 from rowcall.store.queries import query
 from rowcall.telemetry.logs import logger
@@ -50,7 +50,7 @@ def _beat(database: Database, stop: threading.Event) -> None:
                 connection.execute("SELECT set_config('idle_session_timeout', %s, false)", [_SILENCE])
                 while not stop.wait(_BEAT):
                     connection.execute("SELECT")
-        except (psycopg.Error, Retryable):
+        except (psycopg.Error, RowcallError):  # also a refusal: passwords change, servers take over
             stop.wait(_BEAT / 2)
 
 

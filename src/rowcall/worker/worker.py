@@ -28,12 +28,14 @@ from psycopg import AsyncConnection, Connection
 from psycopg.rows import scalar_row
 
 from rowcall.config import Settings
+from rowcall.engine import observe
 from rowcall.engine.observe import working
 from rowcall.engine.run import Run, run_job
 from rowcall.errors import Final, Retryable, RowcallError
 from rowcall.export import known_resources
+from rowcall.importer import Importer
 from rowcall.importer.registry import Registry
-from rowcall.model import WORKING, Code
+from rowcall.model import WORKING, Code, State
 from rowcall.store import jobs
 from rowcall.store.db import Database
 from rowcall.store.jobs import Job
@@ -162,7 +164,7 @@ class Worker:
     async def _recover_always(self) -> None:
         while True:
             await asyncio.sleep(_RECOVERY)
-            with suppress(psycopg.Error, Retryable):
+            with suppress(psycopg.Error, RowcallError):  # also a refusal: passwords change, servers take over
                 await asyncio.to_thread(self.recover)
 
     def advance(self, job_id: str) -> None:
@@ -177,12 +179,22 @@ class Worker:
             with self._place(connection, job) as has_place:
                 if not has_place or self.stopping:
                     return
-                self._work(job)
+                if importer := self._importer(connection, job):
+                    self._work(job, importer)
         with suppress(psycopg.Error, Retryable), self.database.connect("turn") as connection:
             self._nudge_next(connection, jobs.get_job(connection, job_id))
 
-    def _work(self, job: Job) -> None:
-        run = Run(self.database, self.registry.importer(job.importer), self.settings, yields=_Turn(self, job).is_over)
+    def _importer(self, connection: Connection[Any], job: Job) -> type[Importer] | None:
+        """The job's importer. Without it the job is for a person: it would be tried again for ever."""
+        try:
+            return self.registry.importer(job.importer)
+        except Final as error:
+            with suppress(Final):  # it was moved just now
+                observe.moved(connection, job, jobs.move(connection, job, State.PAUSED, error=error))
+            return None
+
+    def _work(self, job: Job, importer: type[Importer]) -> None:
+        run = Run(self.database, importer, self.settings, yields=_Turn(self, job).is_over)
         with self._guard:
             self._runs[job.id] = run
             if self.stopping:
