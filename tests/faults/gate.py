@@ -2,11 +2,13 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from typing import LiteralString
+from typing import LiteralString, Protocol
 
 import psycopg
+from psycopg import Connection
+from psycopg.rows import TupleRow
 
-from .trial import Trial, wait_for, waiting
+from .trial import Importing, wait_for, waiting
 
 _FUNCTIONS: LiteralString = """
 CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -20,10 +22,19 @@ BEGIN SET CONSTRAINTS ALL DEFERRED; INSERT INTO commit_gate VALUES (true); RETUR
 """
 
 
+class Gated(Protocol):
+    """A database, and processes that may come to a gate in it."""
+
+    @property
+    def importings(self) -> list[Importing]: ...
+
+    def connect(self) -> Connection[TupleRow]: ...
+
+
 class Gate:
     """Holds whoever comes to it until it is opened."""
 
-    def __init__(self, trial: Trial) -> None:
+    def __init__(self, trial: Gated) -> None:
         self._trial = trial
         self._keeper = trial.connect()
         self._keeper.execute("SELECT pg_advisory_lock(7007)")
@@ -44,7 +55,7 @@ class Gate:
 
 
 @contextmanager
-def gate_at(trial: Trial, trigger: LiteralString) -> Generator[Gate]:
+def gate_at(trial: Gated, trigger: LiteralString) -> Generator[Gate]:
     """A closed gate: `trigger` is what stands between CREATE and EXECUTE, without the function for most."""
     function: LiteralString = "" if "EXECUTE" in trigger else " EXECUTE FUNCTION gate()"
     with trial.connect() as connection:

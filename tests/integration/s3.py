@@ -17,24 +17,24 @@ CREDENTIALS = {
 
 
 @contextmanager
-def s3_server() -> Generator[str]:
+def s3_server(host: str = "127.0.0.1") -> Generator[str]:
     """Its address, for as long as this lasts. It forgets everything at its end."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server((host, 0)) as listener:
         port = listener.getsockname()[1]
-    command = [Path(sys.executable).parent / "moto_server", "-H", "127.0.0.1", "-p", str(port)]
+    command = [Path(sys.executable).parent / "moto_server", "-H", host, "-p", str(port)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            _await_port(port, process)
-            yield f"http://127.0.0.1:{port}"
+            _await_port(host, port, process)
+            yield f"http://{host}:{port}"
         finally:
             process.kill()
 
 
-def _await_port(port: int, process: subprocess.Popen[bytes]) -> None:
+def _await_port(host: str, port: int, process: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + 60
     while True:
         try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            socket.create_connection((host, port), timeout=1).close()
         except OSError:
             assert process.poll() is None
             assert time.monotonic() < deadline

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 from psycopg import Connection
@@ -33,7 +33,7 @@ _CLIENT: dict[str, Any] = {
 # The server's side: values mean the same everywhere, and the claims of a client that vanished are free in seconds.
 # Rows are looked up by key or place, thousands at a time: that must not turn into a scan of the whole target.
 # Set by a statement, not at connecting: poolers such as PgBouncer refuse options that they don't know.
-_SESSION = """
+_SESSION: LiteralString = """
     SELECT set_config('timezone', 'UTC', false),
            set_config('datestyle', 'ISO, YMD', false),
            set_config('extra_float_digits', '1', false),
@@ -133,7 +133,12 @@ def _conninfo(parameters: dict[str, Any], role: str) -> str:
 
 
 def _set_up(connection: Connection[Any], idle_timeout: float = 5) -> None:
-    connection.execute(_SESSION, [f"{int(idle_timeout * 1000)}ms"])
+    connection.execute(*session_settings(idle_timeout))
+
+
+def session_settings(idle_timeout: float = 5) -> tuple[LiteralString, list[str]]:
+    """The statement, with its values, that every session of ours begins with."""
+    return _SESSION, [f"{int(idle_timeout * 1000)}ms"]
 
 
 @contextmanager

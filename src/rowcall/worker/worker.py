@@ -37,7 +37,7 @@ from rowcall.importer import Importer
 from rowcall.importer.registry import Registry
 from rowcall.model import WORKING, Code, State
 from rowcall.store import jobs
-from rowcall.store.db import Database
+from rowcall.store.db import Database, session_settings
 from rowcall.store.jobs import Job
 from rowcall.store.queries import query
 from rowcall.telemetry.logs import logger
@@ -279,6 +279,7 @@ def _exit_after(seconds: float) -> None:
 
 async def _in_schema(connection: AsyncConnection[Any]) -> None:
     await connection.set_autocommit(True)
+    await connection.execute(*session_settings())
     await connection.execute(f"SET search_path TO {SCHEMA}")
 
 
