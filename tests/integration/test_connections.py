@@ -148,6 +148,25 @@ def test_a_terminated_session_is_retryable(database: Database) -> None:
     assert is_retryable(second.value)
 
 
+def test_a_pool_lends_no_session_that_was_ended_while_it_lay_there(database: Database) -> None:
+    with database.pool("serve", 1) as pool, database.connect() as operator:
+        with pool.connection() as lent:
+            first = lent.info.backend_pid
+        operator.execute("SELECT pg_terminate_backend(%s, 5000)", [first])
+        with pool.connection() as lent:
+            assert lent.execute("SELECT pg_backend_pid()").fetchone() != (first,)
+
+
+def test_a_pool_asks_the_server_nothing_before_it_lends(database: Database) -> None:
+    with database.pool("serve", 1) as pool, database.connect() as operator:
+        with pool.connection() as lent:
+            lent.execute("SELECT 'mine'")
+            who = lent.info.backend_pid
+        with pool.connection():
+            said = operator.execute("SELECT query FROM pg_stat_activity WHERE pid = %s", [who]).fetchone()
+    assert said == ("SELECT 'mine'",)
+
+
 def test_opening_a_given_database_makes_the_tables(server: Server) -> None:
     settings = Settings(database_url=server.url, data_dir=Path("/nowhere"))
     for _ in range(2):

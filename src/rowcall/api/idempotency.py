@@ -11,7 +11,7 @@ _LONGEST_KEY = 255
 _HEADER = "Idempotency-Key"
 
 
-def _key(
+async def _key(
     request: Request,
     idempotency_key: Annotated[
         str | None,

@@ -51,7 +51,7 @@ def statuses_in(text: str | None) -> tuple[str, ...]:
     return names
 
 
-def _view(
+async def _view(
     statuses: _Statuses = None, code: _Code = None, field: _Field = None, text: _Text = None, sort: _Sort = "row"
 ) -> Wanted:
     return Wanted(statuses=statuses_in(statuses), code=code, field=field, text=text or None, sort=sort)

@@ -1,6 +1,7 @@
 """Where the database is, how a session with it is set up, and what its errors mean."""
 
 import re
+import select
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -110,7 +111,7 @@ class Database:
             max_size=size,
             open=False,
             configure=_set_up,
-            check=ConnectionPool.check_connection,
+            check=_still_there,
         )
 
     def reconnect(self, role: str = "command", *, idle_timeout: float = 5) -> Connection[TupleRow]:
@@ -134,6 +135,17 @@ def _conninfo(parameters: dict[str, Any], role: str) -> str:
 
 def _set_up(connection: Connection[Any], idle_timeout: float = 5) -> None:
     connection.execute(*session_settings(idle_timeout))
+
+
+def _still_there(connection: Connection[Any]) -> None:
+    """Raise if a session that lay idle is over. Asking the server takes as long as a small statement: only if it spoke.
+
+    When it ends a session it says so, or hangs up; between statements it is silent otherwise.
+    """
+    said = select.poll()
+    said.register(connection, select.POLLIN)
+    if said.poll(0):
+        ConnectionPool.check_connection(connection)
 
 
 def session_settings(idle_timeout: float = 5) -> tuple[LiteralString, list[str]]:
