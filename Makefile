@@ -10,7 +10,7 @@ PORT ?= 8765
 MINUTES ?= 5
 SEED ?=
 
-.PHONY: help setup run test faults check bench bench-readers docs lock clean
+.PHONY: help setup run test faults check bench bench-readers bench-api docs lock clean
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -66,6 +66,10 @@ bench: $(VENV)/.ready-bench ## measure imports and exports against COPY and othe
 
 bench-readers: $(VENV)/.ready-bench ## measure reading and writing files against others (ROWS=1000000)
 	@$(BIN)/python bench/readers.py --rows $(ROWS)
+
+bench-api: ROWS = 300000
+bench-api: $(VENV)/.ready ## measure the service under load, and beside its engine (ROWS=300000)
+	@$(BIN)/python bench/api.py --rows $(ROWS)
 
 docs: $(VENV)/.ready ## make the generated parts of the documentation anew
 	@$(BIN)/python docs/make_pages.py
