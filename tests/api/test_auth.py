@@ -233,7 +233,8 @@ def test_settings_reach_the_answers(strict: tuple[Town, httpx.Client]) -> None:
     broken = client.get("/broken")
     assert (broken.status_code, broken.json()["code"]) == (500, "INTERNAL_ERROR")
     assert SECURE.items() <= dict(broken.headers).items()
-    assert broken.headers["x-request-id"]
+    assert broken.headers["x-request-id"] in broken.json()["hint"]
+    assert "secret" not in broken.text
 
 
 def test_bodies_have_a_limit(strict: tuple[Town, httpx.Client]) -> None:

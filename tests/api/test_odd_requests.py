@@ -97,3 +97,5 @@ def test_a_server_error_has_the_requests_name_and_ends_the_connection(
         answer = site.client.get("/v1/imports", headers={"X-Request-ID": name})
         assert (answer.status_code, answer.json()["code"]) == (500, "INTERNAL_ERROR")
         assert (answer.headers["x-request-id"], answer.headers["connection"]) == (name, "close")
+        assert answer.json()["hint"].endswith(f"request {name}.")
+        assert "broken" not in answer.text

@@ -70,7 +70,7 @@ class Gate:
                 await refused.answer(scope, receive, send)
                 return
             except psycopg.Error as error:
-                await problem_of(error)(scope, receive, send)
+                await problem_of(error, scope)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 

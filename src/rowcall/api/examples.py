@@ -7,6 +7,7 @@ from rowcall.model import Code
 _ID, _EXPORT, _WEBHOOK = (f"019a8c2e-5d0b-7c3a-9c41-2b7f6a1e0d{number}" for number in (11, 12, 13))
 _SHA256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 _AT, _BEGAN, _ENDED = (f"2026-11-16T09:00:0{second}Z" for second in (0, 1, 4))
+_LOGS = "Whoever runs the service finds more in its logs: request 1c9f4b7e5d3a2f60."
 _COUNTS = {
     "rows": 1000,
     "created": 980,
@@ -249,9 +250,9 @@ REFUSALS: dict[Code, dict[str, Any]] = {
     Code.HTTP_TOO_OLD: {"detail": "With HTTP/1.0 a stream that was cut off looks like a complete one."},
     Code.TOO_MANY_REQUESTS: {"detail": "This key is used too often (ROWCALL_RATE_LIMIT).", "hint": "Try again in 1 s."},
     Code.CHECKSUM_MISMATCH: {"detail": "The piece is not what its checksum says; it was dropped."},
-    Code.INTERNAL_ERROR: {"detail": "KeyError: 'x'", "hint": "This is a bug: please report it."},
-    Code.SYSTEM_ERROR: {"detail": "The system refused: No space left on device."},
-    Code.DATABASE_UNREACHABLE: {"detail": "PostgreSQL at db.example.org, port 5432, gave no connection."},
+    Code.INTERNAL_ERROR: {"detail": "Something went wrong here.", "hint": _LOGS},
+    Code.SYSTEM_ERROR: {"detail": "The machine that this runs on refused something.", "hint": _LOGS},
+    Code.DATABASE_UNREACHABLE: {"detail": "The database can't be reached.", "hint": _LOGS},
     Code.DATABASE_GONE: {"detail": "The connection to the database was lost."},
     Code.DATABASE_BUSY: {"detail": "The database could not do it now: deadlock detected."},
     Code.DATABASE_REFUSED: {"detail": "The database refused: division by zero (22012)."},

@@ -41,7 +41,7 @@ class Headers:
             await self._app(scope, receive, with_headers)
         except Exception as error:
             if not begun:  # else Starlette would answer, from outside of all middleware
-                answer = problem_of(error)
+                answer = problem_of(error, scope)
                 answer.headers["Connection"] = "close"  # the server does so when it hears of the error
                 await answer(scope, receive, with_headers)
             raise

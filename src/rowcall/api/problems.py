@@ -7,10 +7,12 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.types import Scope
 
 from rowcall.engine.failures import failure_of
 from rowcall.errors import Retryable, RowcallError, WrongState
 from rowcall.model import Code
+from rowcall.telemetry.logs import logger
 
 _STATUSES = {
     Code.JOB_NOT_FOUND: 404,
@@ -71,9 +73,16 @@ _TITLES = {
     503: "Not now",
 }
 _CODES = {404: Code.NO_SUCH_PLACE, 405: Code.METHOD_NOT_ALLOWED, 413: Code.BODY_TOO_LARGE}
+_KEPT_BACK: dict[str, str] = {
+    Code.INTERNAL_ERROR: "Something went wrong here.",
+    Code.SYSTEM_ERROR: "The machine that this runs on refused something.",
+    Code.DATABASE_UNREACHABLE: "The database can't be reached.",
+}
+"""What is told of troubles of our own. What errors say in words may name paths, hosts and values."""
 _LATER = {429: "5", 503: "1"}
 """Seconds after which to come back, where nobody knows better."""
 MEDIA_TYPE = "application/problem+json"
+_log = logger(__name__)
 
 
 def install(app: FastAPI) -> None:
@@ -102,16 +111,25 @@ def title_of(status: int) -> str:
     return _TITLES.get(status, "Error")
 
 
-def _failed(_: Request, error: Exception) -> JSONResponse:
-    return problem_of(error)
+def _failed(request: Request, error: Exception) -> JSONResponse:
+    return problem_of(error, request.scope)
 
 
-def problem_of(error: Exception) -> JSONResponse:
+def problem_of(error: Exception, scope: Scope) -> JSONResponse:
     """The answer that tells of an exception."""
     failure = failure_of(error)
     status = 503 if isinstance(failure, Retryable) else status_of(Code(failure.code))
+    if failure.code in _KEPT_BACK:
+        if failure.code != Code.INTERNAL_ERROR:  # that one goes on from here, and is logged where it arrives
+            _log.error("kept back", code=failure.code, reason=failure.message)
+        return problem(status, failure.code, _KEPT_BACK[failure.code], hint=see_logs(scope["state"]["request_id"]))
     where = {"state": failure.state, "allowed": failure.allowed} if isinstance(failure, WrongState) else {}
     return problem(status, failure.code, failure.message, hint=failure.hint, **where)
+
+
+def see_logs(request_id: str) -> str:
+    """Where more is told of a request that failed."""
+    return f"Whoever runs the service finds more in its logs: request {request_id}."
 
 
 def _invalid(_: Request, error: Exception) -> JSONResponse:
