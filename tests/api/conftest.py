@@ -7,6 +7,7 @@ from pathlib import Path
 import httpx
 import psycopg
 import pytest
+from fastapi import FastAPI
 
 from rowcall.api.app import create_app
 from rowcall.api.service import Service
@@ -23,6 +24,7 @@ from .town import Town, open_town, prepared, served
 class Site:
     """A service, its client, its worker."""
 
+    app: FastAPI
     client: httpx.Client
     worker: Worker
     database: Database
@@ -58,7 +60,7 @@ def site(database: Database, tmp_path: Path) -> Generator[Site]:
     registry = prepared(database)
     app = create_app(Service(settings, registry, database.pool("serve", 4)))
     with served(app) as url, httpx.Client(base_url=url) as client:
-        yield Site(client, Worker(database, registry, settings), database, tmp_path / "files")
+        yield Site(app, client, Worker(database, registry, settings), database, tmp_path / "files")
 
 
 @pytest.fixture(scope="session")

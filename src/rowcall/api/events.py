@@ -18,6 +18,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from psycopg_pool import PoolTimeout
 from pydantic import BaseModel
+from starlette.types import Message, Receive, Scope, Send
 
 from rowcall.api.models import EventAnswer, EventsAnswer, JobAnswer
 from rowcall.api.openapi import refusals
@@ -32,6 +33,8 @@ _EVERY = 1.0
 _SIGN_OF_LIFE = 15.0
 _STILL_WELCOME = 30.0
 """Seconds after which it is asked again whether the stream's key is good."""
+_STALLED = 30.0
+"""Seconds after which a client that takes nothing is given up."""
 _MOST_STREAMS = 50
 """Of one account at a time, in one process."""
 _KIND = "text/event-stream"
@@ -79,16 +82,13 @@ class Watch:
     _news: asyncio.Event = field(default_factory=asyncio.Event)
     _task: "asyncio.Task[None] | None" = None
 
-    def admit(self, caller: Caller) -> None:
-        """Raise if somebody has too many streams already."""
-        if self._streams[caller.organisation, caller.account] >= _MOST_STREAMS:
-            told = f"There are {_MOST_STREAMS} streams of yours open already."
-            raise Final(Code.TOO_MANY_REQUESTS, told, hint="Close some, or ask for the job now and then.")
-
     @contextmanager
     def watching(self, caller: Caller, job_id: UUID) -> Generator[None]:
-        """Have the job looked at meanwhile."""
+        """Have the job looked at meanwhile, unless somebody has too many streams already."""
         whose = caller.organisation, caller.account
+        if self._streams[whose] >= _MOST_STREAMS:
+            told = f"There are {_MOST_STREAMS} streams of yours open already."
+            raise Final(Code.TOO_MANY_REQUESTS, told, hint="Close some, or ask for the job now and then.")
         self._streams[whose] += 1
         self._watched[job_id] += 1
         if self._task is None or self._task.done():
@@ -163,10 +163,24 @@ async def read_events(
         return Response(_text(answer), media_type="application/json")
     if answer.job.state in ENDED and last_event_id and not answer.items:
         return Response(status_code=204)
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    watch: Watch = request.app.state.watch
-    watch.admit(caller)
-    return StreamingResponse(_stream(at, watch, caller, job_id, seen), media_type=_KIND, headers=headers)
+    return _EventStream(at, request.app.state.watch, caller, job_id, seen)
+
+
+class _EventStream(StreamingResponse):
+    """A stream, which has a place among its caller's from before its first byte to its end."""
+
+    def __init__(self, at: Service, watch: Watch, caller: Caller, job_id: UUID, seen: int) -> None:
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        super().__init__(_stream(at, watch, caller, job_id, seen), media_type=_KIND, headers=headers)
+        self._watching = watch.watching(caller, job_id)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def sent(message: Message) -> None:
+            async with asyncio.timeout(_STALLED):
+                await send(message)
+
+        with self._watching, suppress(TimeoutError):  # left without an end, it is cut off by the server
+            await super().__call__(scope, receive, sent)
 
 
 def _events(at: Service, caller: Caller, job_id: UUID, after: int) -> EventsAnswer:
@@ -178,25 +192,24 @@ def _events(at: Service, caller: Caller, job_id: UUID, after: int) -> EventsAnsw
 
 
 async def _stream(at: Service, watch: Watch, caller: Caller, job_id: UUID, seen: int) -> AsyncGenerator[str]:
-    with watch.watching(caller, job_id):
-        yield "retry: 2000\n\n"
-        look: _Look | None = None
-        asked = time.monotonic()
-        while look is None or not look.ended:
-            now = await watch.next(job_id, look)
-            if time.monotonic() - asked > _STILL_WELCOME:
-                if not await asyncio.to_thread(at.still_welcome, caller):
-                    return
-                asked = time.monotonic()
-            if now is None:
-                yield ": still here\n\n"
-                continue
-            if now.last_event > seen:
-                for event in (await asyncio.to_thread(_events, at, caller, job_id, seen)).items:
-                    yield _message("state", event.id, _text(event))
-                    seen = event.id
-            yield _message("progress", seen, now.text)
-            look = now
+    yield "retry: 2000\n\n"
+    look: _Look | None = None
+    asked = time.monotonic()
+    while look is None or not look.ended:
+        now = await watch.next(job_id, look)
+        if time.monotonic() - asked > _STILL_WELCOME:
+            if not await asyncio.to_thread(at.still_welcome, caller):
+                return
+            asked = time.monotonic()
+        if now is None:
+            yield ": still here\n\n"
+            continue
+        if now.last_event > seen:
+            for event in (await asyncio.to_thread(_events, at, caller, job_id, seen)).items:
+                yield _message("state", event.id, _text(event))
+                seen = event.id
+        yield _message("progress", seen, now.text)
+        look = now
 
 
 def _message(kind: str, number: int, text: str) -> str:

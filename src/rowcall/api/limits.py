@@ -56,17 +56,24 @@ def neighbourhood(address: str) -> str:
 
 
 class BodyLimit:
-    """Refuses bodies that are larger than any request needs, but for files."""
+    """Refuses bodies whose end is told in two ways, and those larger than any request needs, but for files."""
 
     def __init__(self, app: ASGIApp, *, most: int) -> None:
         self._app = app
         self._most = most
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = dict(scope.get("headers", ()))
+        if b"content-length" in headers and b"transfer-encoding" in headers:
+            # a proxy before us may believe the other one, and take for a request what we take for a body
+            answer = problem(400, Code.BAD_REQUEST, "Of Content-Length and Transfer-Encoding, one is expected.")
+            answer.headers["Connection"] = "close"
+            await answer(scope, receive, send)
+            return
         if scope["type"] != "http" or _STREAMED.fullmatch(scope["path"]):
             await self._app(scope, receive, send)
             return
-        declared = dict(scope["headers"]).get(b"content-length", b"")
+        declared = headers.get(b"content-length", b"")
         if declared.isdigit() and int(declared) > self._most:
             await problem(413, Code.BODY_TOO_LARGE, self._told)(scope, receive, send)
             return

@@ -31,7 +31,7 @@ from rowcall.api.models import Told, Wire
 from rowcall.api.openapi import Answers, header_parameter, headers, refusals
 from rowcall.api.problems import problem
 from rowcall.api.service import Caller, Service, TheCaller, TheService
-from rowcall.api.uploads import aside, file_name, write_blocks
+from rowcall.api.uploads import STALLED, aside, file_name, write_blocks
 from rowcall.errors import Final, RowcallError
 from rowcall.model import Code
 from rowcall.store import uploads
@@ -57,8 +57,6 @@ TOLD = (
     *("Upload-Expires", "Upload-Length", "Upload-Metadata", "Upload-Offset"),
 )
 """Headers that pages of other origins need."""
-_STALLED = 30.0
-"""Seconds without a byte after which a connection is taken for cut."""
 
 
 _Header = Annotated[str | None, Header(include_in_schema=False)]
@@ -430,7 +428,7 @@ async def _written(request: Request, visit: _Visit, pieces: Pieces, expected: "_
     if received < length:
         visit = await aside(visit.noted, received)
         if body.stalled:
-            raise Final(Code.TOO_SLOW, f"No byte came for {_STALLED:g} seconds; those that had come are kept.")
+            raise Final(Code.TOO_SLOW, f"No byte came for {STALLED:g} seconds; those that had come are kept.")
         return visit
     return await aside(lambda: visit.noted(received, pieces.sha256()))
 
@@ -446,7 +444,7 @@ class _Body:
         """Ends also when the connection does, or nothing comes through it."""
         try:
             while True:
-                yield await asyncio.wait_for(anext(self._stream), _STALLED)
+                yield await asyncio.wait_for(anext(self._stream), STALLED)
         except StopAsyncIteration:
             return
         except ClientDisconnect:

@@ -18,8 +18,11 @@ from rowcall.errors import Final
 from rowcall.model import Code
 from rowcall.store.files import FileStore, Incoming, StoredFile, too_large
 
-_LONGEST_FIELD = 1 << 20
+_BESIDE = 1 << 20
+"""What a form may hold beside its file: names, texts, boundaries."""
 _BLOCK = 1 << 20
+STALLED = 30.0
+"""Seconds after which a request is given up of which nothing comes."""
 _SECONDS = 1.0
 """How long bytes wait for others to come before they are written."""
 _writing = ThreadPoolExecutor(32, thread_name_prefix="upload")  # they may all wait for a disk, others must not
@@ -42,7 +45,7 @@ class Upload:
 async def received(request: Request, store: FileStore, *, name: str, most: int) -> AsyncGenerator[Upload]:
     """The upload of a request. Nothing of it stays if it is cut off or too large."""
     declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > most + _LONGEST_FIELD:
+    if declared.isdigit() and int(declared) > most + _BESIDE:
         raise too_large(most)
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     incoming = await aside(store.begin, most=most)
@@ -54,7 +57,7 @@ async def received(request: Request, store: FileStore, *, name: str, most: int) 
                 raise Final(Code.BAD_REQUEST, "The form has no part with a file.", hint="Send it as the field `file`.")
             name, fields = parts.file_name, parts.fields
         else:
-            await write_blocks(request.stream(), incoming.write)
+            await write_blocks(_arriving(request), incoming.write)
             fields = {}
         file = await aside(incoming.keep)
     except ClientDisconnect as error:
@@ -63,6 +66,20 @@ async def received(request: Request, store: FileStore, *, name: str, most: int) 
         yield Upload(file, name, fields)
     finally:
         await aside(incoming.close)
+
+
+async def _arriving(request: Request) -> AsyncIterator[bytes]:
+    """A body for as long as it comes."""
+    stream = request.stream()
+    try:
+        while True:
+            async with asyncio.timeout(STALLED):
+                piece = await anext(stream)
+            yield piece
+    except StopAsyncIteration:
+        return
+    except TimeoutError as error:
+        raise Final(Code.TOO_SLOW, f"No byte came for {STALLED:g} seconds.") from error
 
 
 async def aside(work: Callable[P, R], *given: P.args, **options: P.kwargs) -> R:
@@ -96,10 +113,17 @@ async def write_blocks(stream: AsyncIterator[bytes], write: Callable[[bytes], ob
 async def _feed(request: Request, parts: "_Parts", boundary: bytes) -> None:
     try:
         parser = parts.parser(boundary)
-        await write_blocks(request.stream(), parser.write)
+
+        def write(block: bytes) -> None:
+            parser.write(block)
+            parts.weigh(block)
+
+        await write_blocks(_arriving(request), write)
         parser.finalize()
     except ValueError as error:  # what the parser raises
         raise Final(Code.BAD_REQUEST, f"The form can't be read: {error}.") from error
+    if not parts.ended:
+        raise Final(Code.BAD_REQUEST, "The form ends before its last boundary: something is missing.")
 
 
 def file_name(told: str) -> str:
@@ -115,6 +139,8 @@ class _Parts:
     def __init__(self, incoming: Incoming) -> None:
         self.file_name: str | None = None
         self.fields: dict[str, str] = {}
+        self.ended = False
+        self._beside = 0
         self._incoming = incoming
         self._header: tuple[bytearray, bytearray] = bytearray(), bytearray()
         self._headers: dict[bytes, bytes] = {}
@@ -133,8 +159,15 @@ class _Parts:
             "on_headers_finished": self._end_headers,
             "on_part_data": self._data,
             "on_part_end": self._end,
+            "on_end": self._end_form,
         }
         return MultipartParser(boundary, callbacks)  # pyright: ignore[reportArgumentType] (its own TypedDict)
+
+    def weigh(self, block: bytes) -> None:
+        """Count what came, of which the file's own bytes are taken off; the rest stays in memory."""
+        self._beside += len(block)
+        if self._beside > _BESIDE:
+            raise Final(Code.BAD_REQUEST, "The form holds more than a megabyte beside its file.")
 
     def _begin(self) -> None:
         self._headers, self._text = {}, bytearray()
@@ -162,11 +195,16 @@ class _Parts:
     def _data(self, data: bytes, start: int, end: int) -> None:
         if self._is_file:
             self._incoming.write(data[start:end])
+            self._beside -= end - start
             return
         self._text += data[start:end]
-        if len(self._text) > _LONGEST_FIELD:
-            raise Final(Code.BAD_REQUEST, f"The form's field {self._name!r} is longer than a megabyte.")
 
     def _end(self) -> None:
-        if not self._is_file:
-            self.fields[self._name] = self._text.decode(errors="replace")
+        if self._is_file:
+            return
+        if self._name in self.fields:
+            raise Final(Code.BAD_REQUEST, f"The form has the field {self._name!r} twice.")
+        self.fields[self._name] = self._text.decode(errors="replace")
+
+    def _end_form(self) -> None:
+        self.ended = True
