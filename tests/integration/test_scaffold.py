@@ -163,3 +163,12 @@ def test_blanks_of_a_persons_file_are_no_values(workspace: Workspace) -> None:
     done = workspace.json("import", file, "--into", "things", status=2)
     assert (done["counts"]["created"], done["counts"]["failed"]) == (1, 3)
     assert workspace.ask("SELECT name FROM things") == [("pen",)]
+
+
+@pytest.mark.parametrize("shared_server", ["embedded18"], indirect=True)
+def test_views_and_tables_of_the_system_are_not_for_writing(workspace: Workspace) -> None:
+    workspace.ask("CREATE VIEW shown AS SELECT 1 AS a")
+    for table in ("shown", "pg_proc", "pg_catalog.pg_authid", "information_schema.sql_features", "rowcall.api_key"):
+        done = workspace.run("scaffold", table)
+        assert (done.status, done.out) == (1, "")
+        assert done.err.startswith(f"BAD_TARGET {table} is no table of yours")

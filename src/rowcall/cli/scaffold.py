@@ -55,7 +55,7 @@ def _from_table(table: str, *, exact: bool) -> str:
 
 def _described(connection: Connection[Any], table: str, *, exact: bool) -> str:
     target = describe(connection, table)
-    if not target.is_table:
-        raise Final(Code.BAD_TARGET, f"{table} is no table, so that nothing can be imported into it.")
+    if not target.takes_rows:
+        raise Final(Code.BAD_TARGET, f"{table} is no table of yours, so that nothing can be imported into it.")
     referenced = dict.fromkeys(f"{key.table_schema}.{key.table_name}" for key in target.foreign)
     return scaffold_table(target, [describe(connection, name) for name in referenced], exact=exact)

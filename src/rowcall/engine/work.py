@@ -134,8 +134,8 @@ def checked_target(connection: Connection[Any], importer: type[Importer]) -> Tar
     if not importer.target:
         return NO_TARGET
     target = describe(connection, importer.target)
-    if not target.is_table:
-        told = f"{importer.target}, which {importer.name} writes to, is no table."
+    if not target.takes_rows:
+        told = f"{importer.target}, which {importer.name} writes to, is no table of yours."
         raise Final(Code.BAD_TARGET, told, hint="Name the table itself; a view can be exported, not written to.")
     for field in importer.fields.values():
         _require_column(importer, target, field.column)

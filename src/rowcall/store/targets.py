@@ -13,6 +13,8 @@ from rowcall.errors import Final
 from rowcall.model import Code
 from rowcall.store.queries import query
 
+_CLOSED = ("pg_catalog", "information_schema", "rowcall", "rowcall_queue")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetColumn:
@@ -126,9 +128,9 @@ class Target:
         return SQL("ONLY {}" if self.kind == "r" else "{}").format(self.identifier)
 
     @property
-    def is_table(self) -> bool:
-        """Whether rows can be copied into it."""
-        return self.kind in ("r", "p", "f")
+    def takes_rows(self) -> bool:
+        """Whether rows may be copied into it: a table, and neither PostgreSQL's own nor ours."""
+        return self.kind in ("r", "p", "f") and self.schema not in _CLOSED
 
     @property
     def primary_key(self) -> tuple[str, ...]:
