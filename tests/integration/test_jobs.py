@@ -121,3 +121,15 @@ def test_a_job_is_paused_resumed_cancelled_and_tried_again_by_commands(workspace
     assert workspace.json("resume", number, status=2)["counts"]["failed"] == failed
     workspace.run("reprocess", number)
     assert "COMPLETED_WITH_ERRORS" in workspace.run("cancel", number).out
+
+
+def test_names_of_files_do_not_reach_the_terminal_as_they_are(workspace: Workspace) -> None:
+    name = "a\x1b[2J\u202e[red]\n.csv"
+    file = workspace.file("email,name\x1b[2J", "a@example.org,Ann", name=name)
+    shown = [workspace.run("import", file, "--into", "people", "--map", "name\x1b[2J=name")]
+    number = workspace.json("jobs")[0]["number"]
+    shown += [workspace.run(*command) for command in (["jobs"], ["receipt", number], ["inspect", file])]
+    for done in shown:
+        assert "\x1b" not in done.out
+        assert "\u202e" not in done.out
+        assert r"a\x1b[2J\u202e[red]\n" in done.out

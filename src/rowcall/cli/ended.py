@@ -12,7 +12,7 @@ from rich.markup import escape as literal
 
 from rowcall.cli.jobs import coloured
 from rowcall.cli.rows import issues_table
-from rowcall.cli.screen import document, screen
+from rowcall.cli.screen import document, screen, visible
 from rowcall.client.answers import Item, Job
 from rowcall.engine.failures import failure_document, failure_of
 from rowcall.errors import RowcallError
@@ -92,7 +92,9 @@ def _document(end: End, failure: RowcallError | None) -> dict[str, Any]:
 def _show(console: Console, end: End) -> None:
     """Tell a person what became of the rows."""
     job, counts = end.job, end.job.counts
-    console.print(f"[bold]{literal(job.file.name)}[/] into [bold]{literal(job.importer)}[/]  [dim]job {job.number}[/]")
+    console.print(
+        f"[bold]{literal(visible(job.file.name))}[/] into [bold]{literal(job.importer)}[/]  [dim]job {job.number}[/]"
+    )
     console.print(coloured(job.state, counts.failed), end="  ")
     parts = ("created", "updated", "unchanged", "skipped", "failed")
     balance = " + ".join(f"{getattr(counts, part):,} {part}" for part in parts)
@@ -102,7 +104,7 @@ def _show(console: Console, end: End) -> None:
     rate = f", {counts.done / seconds:,.0f} rows/s" if seconds else ""
     console.print(f"[dim]{beside}; {seconds:,.1f} s in all{rate}[/]")
     if end.unused:
-        console.print(f"[yellow]columns not used:[/] {literal(', '.join(end.unused))}")
+        console.print(f"[yellow]columns not used:[/] {literal(visible(', '.join(end.unused)))}")
     if end.failed:
         console.print(issues_table(end.failed, console.width))
     if counts.failed > len(end.failed):

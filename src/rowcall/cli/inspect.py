@@ -138,7 +138,7 @@ def _column_document(profile: ColumnProfile) -> dict[str, object]:
 def show(console: Console, reading: Reading, seen: Seen) -> None:
     """Tell a person what was found."""
     counts = reading.counts
-    console.print(f"[bold]{literal(reading.file.name)}[/]  {reading.file.size:,} bytes")
+    console.print(f"[bold]{literal(visible(reading.file.name))}[/]  {reading.file.size:,} bytes")
     facts = Table.grid(padding=(0, 2))
     for name, fact in _facts(reading):
         facts.add_row(f"[dim]{name}[/]", f"[bold]{literal(visible(fact.value))}[/]", f"[dim]{literal(fact.why)}[/]")
@@ -162,7 +162,7 @@ def show(console: Console, reading: Reading, seen: Seen) -> None:
 def _columns_table(profiles: tuple[ColumnProfile, ...], width: int) -> Table:
     rows = [
         (
-            literal(p.column.name),
+            literal(visible(p.column.name)),
             f"{100 * p.filled / p.rows:.1f} %" if p.rows else "-",
             f"{p.distinct:,}" if p.distinct_exact else f"~{p.distinct:,}",
             _kind(p),
@@ -194,7 +194,7 @@ def _rows_table(reading: Reading, seen: Seen, width: int) -> Table:
         )
         for number, line, cells in seen.rows
     ]
-    return table(("row", "line", *(literal(c.name) for c in shown)), rows, whole=2, width=width)
+    return table(("row", "line", *(literal(visible(c.name)) for c in shown)), rows, whole=2, width=width)
 
 
 def _show_bad(console: Console, reading: Reading, seen: Seen) -> None:

@@ -9,7 +9,7 @@ from rich.markup import escape as literal
 
 from rowcall.cli.desk import Server, desk
 from rowcall.cli.options import AsJson, one_of
-from rowcall.cli.screen import document, screen, table
+from rowcall.cli.screen import document, screen, table, visible
 from rowcall.client.answers import Job
 from rowcall.model import State
 
@@ -59,7 +59,7 @@ def _show(console: Console, found: list[Job]) -> None:
         "began": [f"{job.created_at.astimezone():%d %b %H:%M}" for job in found],
         "what became of them": [_outcomes(job) for job in found],
         "into": [literal(job.importer) for job in found],
-        "file": [literal(job.file.name) for job in found],
+        "file": [literal(visible(job.file.name)) for job in found],
     }
     for name in ("rows", "began", "into") if console.width < _WIDE else ():
         del columns[name]

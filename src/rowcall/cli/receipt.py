@@ -59,7 +59,7 @@ def show(console: Console, made: Receipt) -> None:
     beside = f"{counts.header:,} header, {counts.blank:,} blank, {counts.other:,} other"
     console.print(f"[dim]lines beside the rows: {beside}[/]")
     if made.error:
-        console.print(f"[red]{literal(made.error.code)}[/] {literal(made.error.message)}")
+        console.print(f"[red]{literal(made.error.code)}[/] {literal(visible(made.error.message))}")
     if made.columns:
         lines = [(literal(visible(c.header)), literal(c.field or "-"), *_reading(c)) for c in made.columns]
         console.print(table(("column", "field", "read as", "because"), lines, whole=0, width=console.width))
@@ -73,7 +73,7 @@ def _facts(made: Receipt) -> Table:
     facts = Table.grid(padding=(0, 2))
     facts.add_row("[dim]id[/]", str(made.id))
     size = "not there yet" if made.file.size is None else f"{made.file.size:,} bytes"
-    facts.add_row("[dim]file[/]", f"{literal(made.file.name)}, {size}")
+    facts.add_row("[dim]file[/]", f"{literal(visible(made.file.name))}, {size}")
     facts.add_row("[dim]SHA-256[/]", made.file.sha256)
     facts.add_row("[dim]importer[/]", f"{literal(made.importer)} into table {literal(made.target or 'unknown')}")
     facts.add_row("[dim]mode[/]", f"{made.mode or 'unknown'}{dry}")
