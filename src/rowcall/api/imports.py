@@ -141,7 +141,7 @@ def begin_import(
     with store.unless_refused(upload.file) if upload.file else nullcontext(), at.connection(caller) as connection:
         job, is_new = requests.create_or_find(connection, known_as, upload.file, upload.name, config, origin)
         if is_new:
-            nudge(connection, job.id)
+            nudge(connection, job.id, behind=requests.waiting_before(connection, job))
             audit(connection, caller, "import.create", job.id, {"number": job.number, "importer": known_as})
         if note:
             note(connection, job)

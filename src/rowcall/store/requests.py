@@ -105,3 +105,9 @@ def page_of_jobs(
     total = next(connection.cursor(row_factory=scalar_row).execute(query("count_jobs"), given))
     more = encoded("jobs", [found[-1].created_at, found[-1].id]) if len(found) == size else None
     return JobsPage(found, total, more)
+
+
+def waiting_before(connection: Connection[Any], job: Job) -> int:
+    """How many jobs of the same organisation are not through, as far as the caller sees them."""
+    given = {"organisation": job.organisation_id, "id": job.id}
+    return connection.execute(query("waiting_before"), given).fetchall()[0][0]

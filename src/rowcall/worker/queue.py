@@ -49,10 +49,13 @@ END $$
 """
 
 
-def nudge(connection: Connection[Any], job_id: UUID, task: str = ADVANCE) -> None:
-    """Have a worker look at a job (or an export), once this transaction is committed."""
+def nudge(connection: Connection[Any], job_id: UUID, task: str = ADVANCE, *, behind: int = 0) -> None:
+    """Have a worker look at a job (or an export), once this transaction is committed.
+
+    `behind`: so many of the same organisation come first, so that who has few needn't wait for who has many.
+    """
     with connection.transaction():
         (path,) = connection.execute("SELECT current_setting('search_path')").fetchone() or ("",)
         connection.execute(f"SET LOCAL search_path TO {SCHEMA}")
-        _NUDGES.configure_task(task, connection=connection).defer(job_id=str(job_id))
+        _NUDGES.configure_task(task, connection=connection, priority=-behind).defer(job_id=str(job_id))
         connection.execute("SELECT set_config('search_path', %s, true)", [path])

@@ -167,6 +167,14 @@ WHERE j.organisation_id = %(organisation)s AND j.background AND j.removing_at IS
   AND j.state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING') AND NOT rowcall.is_worked_on(j.id)
 ORDER BY j.created_at, j.id LIMIT 1
 
+-- waiting_before --
+-- How many jobs of the same organisation wait for workers, or are worked on; a thousand is as good as more.
+SELECT count(*) FROM (
+    SELECT FROM rowcall.job j
+    WHERE j.organisation_id = %(organisation)s AND j.background AND j.state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING')
+      AND j.id <> %(id)s
+    LIMIT 1000) each
+
 -- take_place --
 -- One of the places that an organisation's jobs have, for as long as this session lasts.
 SELECT pg_try_advisory_lock(hashtextextended('rowcall place ' || %(organisation)s::text || ' ' || %(place)s::text, 0))
