@@ -48,7 +48,7 @@ def number_of_jobs(town: Town, who: str, **params: str) -> int:
     return len(answer.json()["items"])
 
 
-def same_answer(one: httpx.Response, other: httpx.Response, ids: tuple[str, str]) -> bool:
+def same_answer(one: httpx.Response, other: httpx.Response, ids: tuple[str, ...]) -> bool:
     told = [re.sub("|".join(ids), "ID", answer.text) for answer in (one, other)]
     unlike = ("x-request-id", "date", "content-length")
     headers = [{name: value for name, value in a.headers.items() if name not in unlike} for a in (one, other)]
