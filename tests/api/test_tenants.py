@@ -339,3 +339,13 @@ def test_databases_of_a_server_share_the_role_and_may_make_it_at_once(server: Se
         admin.execute("DROP ROLE IF EXISTS rowcall_api")
     with ThreadPoolExecutor(8) as threads:
         assert list(threads.map(prepare, names * 2)) == [[]] * 8
+
+
+def test_functions_with_rights_of_their_own_look_in_the_catalog_before_temporary_tables(town: Town) -> None:
+    defined = (
+        "SELECT p.proname, p.proconfig FROM pg_proc p WHERE p.pronamespace = 'rowcall'::regnamespace AND p.prosecdef"
+    )
+    with town.database.connect() as connection:
+        found = connection.execute(defined).fetchall()
+    assert len(found) >= 3
+    assert [name for name, config in found if config != ["search_path=pg_catalog, pg_temp"]] == []

@@ -10,6 +10,7 @@ import pytest
 from rowcall import Boolean, Choice, Date, DateTime, Decimal, Email, Field, Importer, Integer, Json, List, Text, Uuid
 from rowcall.engine.verify import verify
 from rowcall.importer import ColumnLimits, ColumnReading
+from rowcall.importer.texts import pattern_mistake, whole
 
 UUID = "6f9619ff-8b86-d011-b42d-00c04fc964ff"
 USUAL, NO_LIMITS = ColumnReading(), ColumnLimits()
@@ -221,3 +222,13 @@ def test_a_day_that_does_not_exist_is_told_apart_from_what_is_no_date() -> None:
 )
 def test_the_column_of_the_target_has_its_say(field: Field, limits: ColumnLimits, text: str, code: str) -> None:
     assert read(field, text, limits=limits).split(":")[0] == code
+
+
+def test_patterns_take_time_by_the_length_of_the_text_only() -> None:
+    """With an engine that goes back and tries again, this would not end."""
+    texts = pl.DataFrame({"x": ["a" * 100_000 + "!"]})
+    for pattern in ("(a+)+", "(a|a)*", "(a|aa)+", r"(\w*)*", "(.*a){20}"):
+        assert pattern_mistake(pattern) is None
+        assert texts.select(pl.col("x").str.contains(whole(pattern))).item() is False
+    assert "look" in (pattern_mistake("(?=a)a") or "")
+    assert pattern_mistake(r"(a)\1") is not None
