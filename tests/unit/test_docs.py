@@ -74,3 +74,12 @@ def test_the_public_names_are_these() -> None:
         *("ReadOptions", "Refused", "Sheet", "Skipped", "SkippedLines", "WriteColumn", "WriteFormat"),
         *("WriteOptions", "Writer"),
     ]
+
+
+def test_every_test_that_the_page_on_security_names_is_there() -> None:
+    page, file = (ROOT / "docs" / "security.md").read_text(), ""
+    named = re.findall(r"`(?:([\w/]+\.py)::)?(test_\w+)`", page)
+    assert len(named) > 50
+    for given, name in named:
+        file = given or file
+        assert f"\ndef {name}(" in (ROOT / "tests" / file).read_text(), f"{file}::{name}"
