@@ -420,7 +420,7 @@ async def _written(request: Request, visit: _Visit, pieces: Pieces, expected: "_
     if expected and (body.cut or not expected.holds()):
         await aside(pieces.drop, offset)
         if body.stalled:
-            raise Final(Code.TOO_SLOW, f"No byte came for {_STALLED:g} seconds; the piece was dropped.")
+            raise Final(Code.TOO_SLOW, f"No byte came for {STALLED:g} seconds; the piece was dropped.")
         if body.cut:
             return visit
         raise Final(Code.CHECKSUM_MISMATCH, "The piece is not what its checksum says; it was dropped.")
