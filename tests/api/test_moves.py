@@ -150,7 +150,10 @@ def test_c7_rows_are_tried_again_and_only_they(site: Site) -> None:
     site.worker.advance(job["id"])
     now = look(site, job)
     assert (now["state"], now["counts"]["created"], now["counts"]["failed"]) == ("COMPLETED_WITH_ERRORS", 4, 2)
-    assert ask(site, job, "reprocess", json={"code": "NOT_FOUND"}).json()["rows"] == 2
+    assert ask(site, job, "reprocess", json={"text": "A-4"}).json()["rows"] == 1
+    site.worker.advance(job["id"])
+    assert look(site, job)["counts"]["failed"] == 1
+    assert ask(site, job, "reprocess", json={"code": "NOT_FOUND"}).json()["rows"] == 1
     site.worker.advance(job["id"])
     assert (look(site, job)["state"], look(site, job)["counts"]["created"]) == ("COMPLETED", 6)
     attempts = site.client.get(f"/v1/imports/{job['id']}/items/1/attempts").json()

@@ -262,12 +262,14 @@ class EventsAnswer(Wire):
 class ReprocessRequest(Wire):
     """Which rows to try again: those that failed, unless something else is said."""
 
-    statuses: list[RowStatus] = ["failed"]
-    """With one of these."""
+    statuses: list[RowStatus] | None = None
+    """With one of these; those that failed if none are named, and any of rows that are named."""
     code: Text | None = None
     """With an issue of this code."""
     field: Text | None = None
     """With an issue in this field."""
+    text: Text | None = None
+    """With this somewhere in a cell."""
     rows: Annotated[list[Annotated[RowNumber, Strict()]], Field(min_length=1, max_length=100_000)] | None = None
     """Numbers of rows."""
 

@@ -108,14 +108,15 @@ def cancel_import(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
 def reprocess_rows(
     job_id: UUID, at: TheService, caller: TheCaller, which: Annotated[ReprocessRequest, Body()]
 ) -> ReprocessAnswer:
-    """Try rows again that failed or were skipped: some by number, or all with a status, an issue, a field."""
+    """Try rows again that failed or were skipped: some by number, or all with a status, an issue, a text."""
     chosen: list[int] = []
 
     def again(connection: Connection[Any], job: Job) -> Job:
         wanted = Wanted(
-            statuses=statuses_in(",".join(which.statuses)),
+            statuses=statuses_in(",".join(moves.to_try_again(which.statuses, which.rows))),
             code=which.code,
             field=which.field,
+            text=which.text,
             rows=tuple(which.rows) if which.rows is not None else None,
         )
         job, count = moves.reprocess(connection, job, at.registry.importer(job.importer), wanted)

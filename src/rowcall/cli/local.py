@@ -78,7 +78,8 @@ class Local:
         """Have rows tried again."""
         view, registry, count = view or View(), load_registry(), 0
         numbers = tuple(rows) if rows is not None else None
-        wanted = Wanted(statuses=view.statuses, code=view.code, field=view.field, rows=numbers)
+        statuses = moves.to_try_again(view.statuses or None, rows)
+        wanted = Wanted(statuses=statuses, code=view.code, field=view.field, text=view.text, rows=numbers)
 
         def again(connection: Connection[Any], found: Job) -> Job:
             nonlocal count

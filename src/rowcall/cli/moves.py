@@ -26,15 +26,19 @@ def cancel(job: _Job, server: Server = None) -> None:
 
 def reprocess(
     job: _Job,
-    status: Annotated[str, typer.Option(help="Rows that are failed, or skipped.")] = "failed",
+    status: Annotated[
+        str | None, typer.Option(help="Rows that are failed, or skipped; failed if nothing is said.")
+    ] = None,
     code: Annotated[str | None, typer.Option(help="Only rows with an issue of this code.")] = None,
     field: Annotated[str | None, typer.Option(help="Only rows with an issue in this field.")] = None,
+    text: Annotated[str | None, typer.Option(help="Only rows with this somewhere in a cell.")] = None,
     rows: Annotated[list[int] | None, typer.Option("--row", min=1, help="Only this row. May be given again.")] = None,
     server: Server = None,
 ) -> None:
     """Try rows again that failed or were skipped. Nothing else of the job runs."""
     with desk(server) as at:
-        done = at.reprocess(job, View(statuses=(status,), code=code, field=field), rows=rows or None)
+        view = View(statuses=(status,) if status else (), code=code, field=field, text=text)
+        done = at.reprocess(job, view, rows=rows or None)
     screen().print(f"{done.rows:,} rows are tried again.")
     _tell(done.job)
 

@@ -194,12 +194,10 @@ class Client:
         return self._move(job, "cancel")
 
     def reprocess(self, job: AnyJob, view: View | None = None, *, rows: list[int] | None = None) -> Reprocessed:
-        """Try rows again that failed, or those of a view, or those with these numbers."""
-        if view and view.text:
-            raise Final(Code.BAD_OPTION, "Rows can't be tried again by a text.", hint="Choose them by number.")
-        which = {"code": view.code, "field": view.field} if view else {}
-        statuses = (view and view.statuses) or ([] if rows else ["failed"])
-        order = {**which, "statuses": statuses, "rows": rows}
+        """Try rows again that failed, or the failed and skipped ones of a view, or those with these numbers."""
+        view = view or View()
+        which = {"code": view.code, "field": view.field, "text": view.text}
+        order = {**which, "statuses": view.statuses or None, "rows": rows}
         return self._asking.ask(Reprocessed, "POST", f"{self._path(job)}/reprocess", safe=False, **_json(order))
 
     def _move(self, job: AnyJob, name: str, **more: Any) -> Job:

@@ -4,6 +4,7 @@ Where nobody works on the job they happen at once. Else they are a wish, and who
 as the batches under way have ended. Every move holds only if the job is still in the state that was seen.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from psycopg import Connection
@@ -133,6 +134,13 @@ def _cancelled(connection: Connection[Any], job: Job) -> Job:
     return jobs.move(connection, job, State.COMPLETED_WITH_ERRORS if failed else State.COMPLETED)
 
 
+def to_try_again(statuses: Sequence[str] | None, rows: Sequence[int] | None) -> tuple[str, ...]:
+    """The statuses of rows to try again: those that failed unless others are named, and any of rows that are named."""
+    if statuses is None:
+        return () if rows else ("failed",)
+    return tuple(statuses)
+
+
 def reprocess(connection: Connection[Any], job: Job, importer: type[Importer], which: Wanted) -> tuple[Job, int]:
     """Have failed or skipped rows tried again; also how many. Called in a transaction."""
     _require(job, "reprocess")
@@ -144,6 +152,7 @@ def reprocess(connection: Connection[Any], job: Job, importer: type[Importer], w
         "statuses": list(which.statuses),
         "code": which.code,
         "field": which.field,
+        "text": which.text,
         "numbers": list(which.rows) if which.rows is not None else None,
     }
     count = connection.execute(query("add_retries"), given).rowcount

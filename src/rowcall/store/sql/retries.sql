@@ -1,5 +1,5 @@
 -- add_retries --
--- Rows that failed or were skipped are to be tried again: some by number, or those with a status and an issue.
+-- Rows that failed or were skipped are to be tried again: some by number, or those with a status, an issue, a text.
 INSERT INTO rowcall.retry (job_id, row_number)
 SELECT o.job_id, o.row_number FROM rowcall.outcome o
 WHERE o.job_id = %(id)s AND o.status IN ('failed', 'skipped')
@@ -9,6 +9,9 @@ WHERE o.job_id = %(id)s AND o.status IN ('failed', 'skipped')
       SELECT FROM jsonb_array_elements(o.issues) issue
       WHERE (%(code)s::text IS NULL OR issue ->> 'code' = %(code)s)
         AND (%(field)s::text IS NULL OR %(field)s = ANY (string_to_array(issue ->> 'field', ', ')))))
+  AND (%(text)s::text IS NULL OR EXISTS (
+      SELECT FROM rowcall.row r, unnest(r.cells) cell
+      WHERE r.job_id = o.job_id AND r.number = o.row_number AND strpos(lower(cell), lower(%(text)s)) > 0))
 ON CONFLICT DO NOTHING
 
 -- next_retries --
