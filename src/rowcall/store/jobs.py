@@ -79,7 +79,7 @@ class Job:
     created_at: datetime
     processing_started_at: datetime | None
     completed_at: datetime | None
-    seen_at: datetime
+    seen_at: datetime = field(compare=False)
     """When this was so, by the database's clock."""
     last_error: dict[str, str] | None
     background: bool
