@@ -59,7 +59,7 @@ class Process:
             self.said = log.tell()
             self.popen = subprocess.Popen(
                 [_COMMAND, *self.command],
-                env={**os.environ, **self.environment},
+                env={**os.environ, "PYTHONFAULTHANDLER": "1", **self.environment},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -134,7 +134,8 @@ class Fleet:
             if process.runs or process.ending or process.popen is None:
                 continue
             if not process.found_no_database:
-                self.trouble.append(f"{process.name} ended by itself with {process.popen.returncode}")
+                told = process.log.read_text(errors="replace")[-6000:] if process.popen.returncode < 0 else ""
+                self.trouble.append(f"{process.name} ended by itself with {process.popen.returncode}\n{told}")
             process.start()
 
     def end(self) -> None:
