@@ -410,13 +410,13 @@ async def _written(request: Request, visit: _Visit, pieces: Pieces, expected: "_
 
     body = _Body(request)
     try:
-        await write_blocks(body.pieces(), write)
+        try:
+            await write_blocks(body.pieces(), write)
+        finally:
+            await asyncio.gather(following, return_exceptions=True)
     except Final:  # longer than was announced, or it can't be written: none of it is taken
-        await asyncio.gather(following, return_exceptions=True)
         await aside(pieces.drop, noted)
         raise
-    finally:
-        await asyncio.gather(following, return_exceptions=True)
     if expected and (body.cut or not expected.holds()):
         await aside(pieces.drop, offset)
         if body.stalled:

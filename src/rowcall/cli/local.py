@@ -55,7 +55,7 @@ class Local:
     def items(self, job: str, view: View | None = None, *, most: int | None = None) -> Iterator[Item]:
         """The rows of a job with what became of each."""
         view, found = view or View(), jobs.get_job(self._connection, job)
-        wanted = Wanted(statuses=view.statuses, code=view.code, field=view.field, most=most)
+        wanted = Wanted(statuses=view.statuses, code=view.code, field=view.field, text=view.text, most=most)
         headers = [column.header for column in columns_of(self._connection, found.id)]
         results = results_of(self._connection, found.id, wanted)
         return (as_answer(Item, documents.row_document(result, headers)) for result in results)

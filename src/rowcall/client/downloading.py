@@ -1,17 +1,18 @@
 """Files on their way from a server: whole, or not there."""
 
-import os
-import secrets
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import httpx
 
 from rowcall.client.asking import Asking, Pauses
 from rowcall.errors import ServerUnavailable
 from rowcall.model import Code
+
+if TYPE_CHECKING:
+    from rowcall.formats.output import Output
 
 Target = str | Path | BinaryIO
 Received = Callable[[int], None]
@@ -20,21 +21,17 @@ _AS_IT_IS = {"Accept-Encoding": "identity"}  # bytes are counted
 
 
 @contextmanager
-def whole(target: Target) -> Generator[BinaryIO]:
+def whole(target: Target) -> Generator["Output"]:
     """A file that has its name when all of it is written. A stream is written to as it is."""
-    if not isinstance(target, str | Path):
-        yield target
-        return
-    path = Path(target)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    from rowcall.formats.output import Output  # loads Polars, which others needn't wait for
+
+    output = Output(Path(target) if isinstance(target, str) else target)
     try:
-        with part.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+        yield output
+        output.commit()
+    except BaseException:
+        output.discard()
+        raise
 
 
 def stream_to(asking: Asking, path: str, params: dict[str, str | list[str]], target: Target, received: Received) -> int:
@@ -43,7 +40,8 @@ def stream_to(asking: Asking, path: str, params: dict[str, str | list[str]], tar
     with whole(target) as file, asking.stream("GET", path, params=params, headers=_AS_IT_IS) as response:
         try:
             for piece in response.iter_raw():
-                count += file.write(piece)
+                file.write(piece)
+                count += len(piece)
                 received(count)
         except httpx.TransportError as error:
             raise _cut_off(f"The stream was cut off after {count:,} bytes.") from error
@@ -63,7 +61,8 @@ def download(asking: Asking, path: str, size: int, target: Target, received: Rec
                         raise _cut_off("The file has changed on the server.")
                     tag = response.headers.get("etag") or ""
                     for piece in response.iter_raw():
-                        count += file.write(piece)
+                        file.write(piece)
+                        count += len(piece)
                         pauses.begin_anew()
                         received(count)
             except httpx.TransportError as error:

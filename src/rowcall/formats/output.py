@@ -186,7 +186,7 @@ class _NewFile:
         os.fsync(self._file.fileno())
         self._file.close()
         self._part.replace(self._path)
-        _sync_folder(self._path.parent)
+        sync_folder(self._path.parent)
 
     def discard(self) -> None:
         try:
@@ -195,7 +195,8 @@ class _NewFile:
             self._part.unlink(missing_ok=True)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """A new name is durable only when its folder is."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -19,9 +19,10 @@ import psycopg
 
 from rowcall.config import Settings
 from rowcall.errors import Final, Retryable
+from rowcall.formats.output import sync_folder
 from rowcall.formats.reading import MIB
 from rowcall.model import Code
-from rowcall.store.synced import SyncedFile, sync_folder
+from rowcall.store.synced import SyncedFile
 
 _OURS = re.compile(r"(^|/)([0-9a-f]{64}|large/[0-9a-f-]{36})$")
 Reader = Callable[[int, int], Iterator[bytes]]

@@ -10,10 +10,11 @@ from typing import Self
 from uuid import UUID
 
 from rowcall.errors import Final
+from rowcall.formats.output import sync_folder
 from rowcall.formats.reading import MIB
 from rowcall.model import Code
 from rowcall.store.files import gone, too_large
-from rowcall.store.synced import SyncedFile, sync_folder
+from rowcall.store.synced import SyncedFile
 
 _MOST_DIGESTS = 1_000
 

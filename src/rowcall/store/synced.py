@@ -4,7 +4,6 @@ import os
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from pathlib import Path
 
 from rowcall.formats.reading import MIB
 
@@ -59,12 +58,3 @@ class SyncedFile:
                 wait([self._sync])
             handle, self.handle = self.handle, -1
             os.close(handle)
-
-
-def sync_folder(folder: Path) -> None:
-    """A new name is durable only when its folder is."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

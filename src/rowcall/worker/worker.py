@@ -29,7 +29,6 @@ from psycopg.rows import scalar_row
 
 from rowcall.config import Settings
 from rowcall.engine import observe
-from rowcall.engine.observe import working
 from rowcall.engine.run import Run, run_job
 from rowcall.errors import Final, Retryable, RowcallError
 from rowcall.export import known_resources
@@ -200,7 +199,7 @@ class Worker:
             if self.stopping:
                 run.stop.set()
         try:
-            with working(job):
+            with observe.working(job):
                 run_job(run, job)
         except RowcallError as error:
             if error.code not in (Code.JOB_BUSY, Code.INTERRUPTED):  # another has it; it goes on elsewhere
