@@ -87,7 +87,7 @@ class Crowd:
                 answer = await self._answer(client, "GET", f"/v1/imports/{job}")
             self.seen.completed.append(time.perf_counter() - began)
             if state not in _WELL:
-                self.seen.errors.append(f"{file.name}: {state}")
+                self.seen.errors.append(f"{file.name}: {state} {answer and answer.get('error')}")
 
     async def _ask(self, place: int, over: asyncio.Event) -> None:
         """Ask about the jobs of one's organisation in turn, at moments of one's own."""

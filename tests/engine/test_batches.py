@@ -1,5 +1,6 @@
 """What comes out does not depend on how a file is cut into batches, nor on how many work on them."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rowcall import Email, Fail, Importer, Integer, Lookup, Skip, Text, Update, Version
+from rowcall.engine.pace import Pace
 from rowcall.store.db import Database
 
 from .importing import declared, run_import, sql
@@ -63,6 +65,18 @@ def test_outcomes_and_target_are_the_same(database: Database, kind: str) -> None
         assert found[2] == found[0]
 
     check()
+
+
+@pytest.mark.parametrize("sizes", [(10, 60), (20, 35, 7), (50, 51)])
+def test_every_row_comes_in_whenever_the_pace_changes(
+    database: Database, monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...]
+) -> None:
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY)")
+    each = itertools.cycle(sizes)
+    monkeypatch.setattr(Pace, "rows", property(lambda _: next(each), lambda _, rows: None))
+    content = "id\n" + "".join(f"{n}\n" for n in range(50))
+    result = run_import(database, declared("t", key="id", id=Integer(required=True)), content, workers=2)
+    assert result.told == ["created"] * 50
 
 
 def _imported(database: Database, importer: type[Importer], rows: list[tuple[str, ...]], how: Any) -> object:

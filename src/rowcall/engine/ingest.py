@@ -120,9 +120,8 @@ def _parts(
         rows = rows.filter(pl.col("number") > done.row) if rows.height and rows.item(0, "number") <= done.row else rows
         waiting.append(rows)
         height += rows.height
-        while height >= ingesting.pace.rows:
+        while height >= (size := ingesting.pace.rows):  # other threads change it
             whole = pl.concat(waiting)
-            size = ingesting.pace.rows
             yield whole.head(size), reading.position
             waiting = [whole.slice(size)]
             height -= size
