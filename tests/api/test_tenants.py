@@ -25,7 +25,7 @@ from rowcall.store.db import Database
 from rowcall.store.jobs import LOCAL
 from rowcall.store.migrate import migrate
 from rowcall.store.queries import query
-from rowcall.store.tenancy import lacking, open_to_api, see_only
+from rowcall.store.tenancy import lacking, open_to_api, seeing_only
 from rowcall.worker.queue import migrate_queue
 
 from ..database import Server
@@ -33,8 +33,6 @@ from ..engine.test_queries import FILLED, HOT, JOB, NO_ROWS, SHOWN
 from .test_auth import filled, guarded
 from .town import UNKNOWN, Town, open_town
 
-SHARED = {"job_sequence"}
-"""Tables that requests touch and that belong to nobody."""
 OPEN_TABLES = """
     SELECT c.relname FROM pg_class c
     WHERE c.relnamespace = 'rowcall'::regnamespace AND c.relkind IN ('r', 'v')
@@ -146,9 +144,7 @@ def rows_seen(connection: Connection[Any]) -> dict[str, int]:
     seen: dict[str, int] = {}
     cursor = connection.cursor(row_factory=scalar_row)
     for table in cursor.execute(OPEN_TABLES).fetchall():
-        if table not in SHARED:
-            statement = SQL("SELECT count(*) FROM {}").format(Identifier("rowcall", table))
-            seen[table] = next(cursor.execute(statement))
+        seen[table] = next(cursor.execute(SQL("SELECT count(*) FROM {}").format(Identifier("rowcall", table))))
     return seen
 
 
@@ -174,8 +170,7 @@ def test_sql_without_any_filter_finds_what_is_the_callers_own(town: Town) -> Non
         empty = accounts.ensure_organisation(connection, "empty")
 
         def seen(whose: UUID | None, account: str = "*") -> dict[str, int]:
-            with connection.transaction():
-                see_only(connection, whose or zeta, account)
+            with seeing_only(connection, whose or zeta, account):
                 if whose is None:
                     connection.execute("RESET rowcall.organisation")
                 return rows_seen(connection)
@@ -196,8 +191,7 @@ def test_no_setting_opens_another_organisations_job(town: Town) -> None:
     town.worker.advance(job)
     with town.database.connect() as connection:
         acme = organisation(connection, "acme")
-        with connection.transaction():
-            see_only(connection, acme, "*")
+        with seeing_only(connection, acme, "*"):
             connection.execute("SELECT set_config('rowcall.job', %s, true)", [job])
             assert connection.execute("SELECT count(*) FROM rowcall.row WHERE job_id = %s", [job]).fetchone() == (0,)
             assert connection.execute("UPDATE rowcall.batch SET created = 0 WHERE job_id = %s", [job]).rowcount == 0
@@ -258,8 +252,7 @@ def test_pages_and_counts_use_their_index_behind_the_wall_too(database: Database
         connection.execute(FILLED)
         open_to_api(connection)
         cursor = connection.cursor(row_factory=scalar_row)
-        with connection.transaction():
-            see_only(connection, LOCAL, "*")
+        with seeing_only(connection, LOCAL, "*"):
             connection.execute("SELECT set_config('rowcall.job', %s, true)", [str(JOB)])
             for statement, given, index in [*hot, *shown]:
                 where = {"id": JOB, "first": 5000, "last": 5100, **given}
@@ -332,8 +325,7 @@ def test_databases_of_a_server_share_the_role_and_may_make_it_at_once(server: Se
     with owned(server, "able", "CREATEROLE") as database, database.connect() as connection:
         migrate(connection)
         open_to_api(connection)
-        with connection.transaction():
-            see_only(connection, UUID(UNKNOWN), "*")
+        with seeing_only(connection, UUID(UNKNOWN), "*"):
             assert connection.execute("SELECT count(*) FROM rowcall.job").fetchone() == (0,)
     with psycopg.connect(server.url, autocommit=True) as admin:
         admin.execute("DROP ROLE IF EXISTS rowcall_api")

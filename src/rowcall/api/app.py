@@ -5,6 +5,7 @@ import secrets
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+from anyio import to_thread
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -33,6 +34,8 @@ from rowcall.engine.observe import listening
 from rowcall.telemetry.logs import WorkLog
 from rowcall.telemetry.tracing import Tracing
 
+_THREADS = 6
+"""That answer requests. They take turns in one interpreter: each more makes all of them wait longer for theirs."""
 _REQUEST_ID = re.compile(r"[\w.:-]{1,128}")
 
 
@@ -43,6 +46,7 @@ def create_app(service: Service, *, tracing: Tracing | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         service.pool.open()
+        to_thread.current_default_thread_limiter().total_tokens = _THREADS
         try:
             with listening(WorkLog(), measured.work):
                 yield

@@ -28,8 +28,7 @@ from rowcall.store import exports
 from rowcall.store.db import Database
 from rowcall.store.exports import Export, ExportRequest
 from rowcall.store.files import file_store
-from rowcall.store.jobs import get_job
-from rowcall.store.requests import Origin
+from rowcall.store.jobs import Origin, get_job
 from rowcall.worker.queue import EXPORT, nudge
 
 router = APIRouter(tags=["exports"])

@@ -24,8 +24,7 @@ from rowcall.errors import Final
 from rowcall.model import Code, State
 from rowcall.store import jobs, requests, results
 from rowcall.store.files import file_store
-from rowcall.store.jobs import Job
-from rowcall.store.requests import Origin
+from rowcall.store.jobs import Job, Origin
 from rowcall.telemetry.tracing import traceparent
 from rowcall.worker.queue import nudge
 
@@ -128,6 +127,7 @@ def begin_import(
     origin = Origin(
         organisation=caller.organisation,
         account=caller.account,
+        background=True,
         request_id=caller.request_id,
         client_address=caller.address,
         idempotency_key=key,

@@ -15,7 +15,7 @@ from rowcall.errors import Final
 from rowcall.importer.registry import Registry
 from rowcall.model import Code, Role, Scope
 from rowcall.store.accounts import any_key, is_key_good
-from rowcall.store.tenancy import EVERYBODY, see_only
+from rowcall.store.tenancy import EVERYBODY, seeing_only
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class Service:
     @contextmanager
     def connection(self, caller: Caller) -> Generator[Connection[Any]]:
         """A connection in a transaction, which sees what the caller may see, and only of Rowcall's own tables."""
-        with self.pool.connection() as connection, connection.transaction():
-            see_only(connection, caller.organisation, EVERYBODY if caller.is_admin else caller.account)
+        account = EVERYBODY if caller.is_admin else caller.account
+        with self.pool.connection() as connection, seeing_only(connection, caller.organisation, account):
             yield connection
 
     def still_welcome(self, caller: Caller) -> bool:

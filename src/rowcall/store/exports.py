@@ -15,9 +15,8 @@ from rowcall.errors import Final, RowcallError
 from rowcall.formats import WriteFormat
 from rowcall.model import EXPORT_MOVES, Code, ExportState
 from rowcall.store.grid import Wanted
-from rowcall.store.jobs import new_id
+from rowcall.store.jobs import Origin, new_id
 from rowcall.store.queries import query
-from rowcall.store.requests import Origin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

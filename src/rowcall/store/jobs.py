@@ -4,7 +4,7 @@ import os
 import pwd
 import secrets
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -103,6 +103,35 @@ def new_id() -> UUID:
     return UUID(int=stamp << 80 | 7 << 76 | (rest >> 62) << 64 | 2 << 62 | rest & ((1 << 62) - 1))
 
 
+def system_account() -> str:
+    """Who has it done, as the system knows them; in containers there may be no such name."""
+    try:
+        return os.environ.get("USER") or pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"user {os.getuid()}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a job came from."""
+
+    organisation: UUID = LOCAL
+    account: str = field(default_factory=system_account)
+    background: bool = False
+    """It is for workers, and goes on by itself."""
+    request_id: str | None = None
+    client_address: str | None = None
+    idempotency_key: str | None = None
+    fingerprint: str | None = None
+    """Of all that the request asked for."""
+    hold: bool = False
+    """It begins only when somebody says so."""
+    traceparent: str | None = None
+    url: str | None = None
+    """Where to fetch the file from, as it may be shown."""
+    url_with_secrets: str | None = field(default=None, repr=False)
+
+
 def create_job(
     connection: Connection[Any],
     importer: str,
@@ -110,18 +139,15 @@ def create_job(
     *,
     file_name: str,
     config: JobConfig,
-    account: str | None = None,
-    organisation: UUID = LOCAL,
+    origin: Origin | None = None,
 ) -> Job:
     """A new job in state UPLOADED. Its file is durable already, or is yet to be fetched."""
-    job_id = new_id()
+    job_id, origin = new_id(), origin or Origin()
     with connection.transaction():
         if file:
             add_file(connection, file)
-        number = connection.cursor(row_factory=scalar_row).execute(query("next_job_sequence")).fetchone()
-        given = {"id": job_id, "number": number, "importer": importer, "config": _json(config)}
-        whose = {"organisation": organisation, "account": account or system_account()}
-        about = {"sha256": file and file.sha256, "file_name": file_name, **whose}
+        given = {"id": job_id, "importer": importer, "config": _json(config), "file_name": file_name}
+        about = {"sha256": file and file.sha256, "wish": Wish.HOLD if origin.hold else None, **asdict(origin)}
         connection.execute(query("add_job"), given | about)
     return get_job(connection, str(job_id))
 
@@ -142,8 +168,7 @@ def get_job(connection: Connection[Any], job: str, *, organisation: UUID | None 
     found = connection.cursor(row_factory=dict_row).execute(query("get_job"), given).fetchone()
     if found is None:
         raise Final(Code.JOB_NOT_FOUND, f"There is no job {job!r}.", hint="`rowcall jobs` lists them.")
-    if organisation is not None:  # a request, which goes on with this job: what belongs to it needs no look at each row
-        connection.execute("SELECT set_config('rowcall.job', %s, true)", [str(found["id"])])
+    del found["noted"]
     return _job(found)
 
 
@@ -250,11 +275,3 @@ def _error(error: RowcallError | None) -> Jsonb | None:
 
 def _json(config: JobConfig) -> Jsonb:
     return Jsonb(msgspec.to_builtins(config))
-
-
-def system_account() -> str:
-    """Who has it done, as the system knows them; in containers there may be no such name."""
-    try:
-        return os.environ.get("USER") or pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return f"user {os.getuid()}"

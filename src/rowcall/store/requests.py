@@ -1,6 +1,6 @@
 """Jobs as requests make and list them: once for each idempotency key, page by page."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -10,31 +10,12 @@ from psycopg import Connection
 from psycopg.rows import scalar_row
 
 from rowcall.errors import Final
-from rowcall.model import Code, Wish
+from rowcall.model import Code
 from rowcall.store import jobs
 from rowcall.store.cursors import decoded, encoded
 from rowcall.store.files import StoredFile
-from rowcall.store.jobs import Job, JobConfig
+from rowcall.store.jobs import Job, JobConfig, Origin
 from rowcall.store.queries import query
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """Where a job came from."""
-
-    organisation: UUID
-    account: str
-    request_id: str | None = None
-    client_address: str | None = None
-    idempotency_key: str | None = None
-    fingerprint: str | None = None
-    """Of all that the request asked for."""
-    hold: bool = False
-    """It begins only when somebody says so."""
-    traceparent: str | None = None
-    url: str | None = None
-    """Where to fetch the file from, as it may be shown."""
-    url_with_secrets: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +37,7 @@ def create_or_find(
 ) -> tuple[Job, bool]:
     """A new job, or the one that the same request made before; and whether it is new. Called in a transaction."""
     try:
-        with connection.transaction():
-            whose: dict[str, Any] = {"account": origin.account, "organisation": origin.organisation}
-            job = jobs.create_job(connection, importer, file, file_name=file_name, config=config, **whose)
-            about = {name: getattr(origin, name) for name in _KEPT}
-            connection.execute(query("set_origin"), {"id": job.id, "wish": Wish.HOLD if origin.hold else None, **about})
-            return jobs.get_job(connection, str(job.id)), True
+        return jobs.create_job(connection, importer, file, file_name=file_name, config=config, origin=origin), True
     except psycopg.errors.UniqueViolation:
         given = {"organisation": origin.organisation, "key": origin.idempotency_key}
         found = connection.execute(query("job_by_key"), given).fetchone()
@@ -75,9 +51,6 @@ def create_or_find(
                 hint="Send the same content, or another key.",
             ) from None
         return jobs.get_job(connection, str(job_id)), False
-
-
-_KEPT = ("request_id", "client_address", "idempotency_key", "fingerprint", "traceparent", "url", "url_with_secrets")
 
 
 def page_of_jobs(

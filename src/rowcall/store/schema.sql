@@ -21,11 +21,28 @@ CREATE TABLE rowcall.organisation (
     created_at  timestamptz NOT NULL DEFAULT now()
 );
 
--- The last number that a job of the day was given.
-CREATE TABLE rowcall.job_sequence (
-    day   date PRIMARY KEY,
-    last  integer NOT NULL
+-- Numbers of jobs count from one each day. Whoever takes one waits for nobody, but on a day's first job.
+CREATE SEQUENCE rowcall.job_counter;
+CREATE TABLE rowcall.job_day (
+    day     date PRIMARY KEY,
+    -- how far the counter was
+    before  bigint NOT NULL
 );
+CREATE FUNCTION rowcall.next_job_number() RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path TO pg_catalog, pg_temp AS $$
+DECLARE counted bigint;
+BEGIN
+    LOOP
+        SELECT d.before INTO counted FROM rowcall.job_day d WHERE d.day = current_date;
+        EXIT WHEN FOUND;
+        INSERT INTO rowcall.job_day (day, before)
+        SELECT current_date, c.last_value - (NOT c.is_called)::int FROM rowcall.job_counter c
+        ON CONFLICT DO NOTHING;
+    END LOOP;
+    counted := nextval('rowcall.job_counter') - counted;
+    RETURN 'BU' || to_char(current_date, 'YYYYMMDD') || lpad(counted::text, greatest(4, length(counted::text)), '0');
+END
+$$;
 
 -- One file going through one importer.
 CREATE TABLE rowcall.job (
@@ -378,8 +395,7 @@ BEGIN ATOMIC
     UPDATE rowcall.file SET location = set_location.location WHERE file.sha256 = set_location.sha256;
 END;
 
-ALTER TABLE rowcall.job_sequence ENABLE ROW LEVEL SECURITY;
-CREATE POLICY "tenant all" ON rowcall.job_sequence USING (true);
+ALTER TABLE rowcall.job_day ENABLE ROW LEVEL SECURITY;
 
 -- Who is told of the moves of an organisation's jobs. The URL is whole, with its login and query.
 CREATE TABLE rowcall.webhook (

@@ -49,13 +49,15 @@ END $$
 """
 
 
+_GO_THERE = "SELECT current_setting('search_path'), set_config('search_path', %s, true)"
+
+
 def nudge(connection: Connection[Any], job_id: UUID, task: str = ADVANCE, *, behind: int = 0) -> None:
     """Have a worker look at a job (or an export), once this transaction is committed.
 
     `behind`: so many of the same organisation come first, so that who has few needn't wait for who has many.
     """
     with connection.transaction():
-        (path,) = connection.execute("SELECT current_setting('search_path')").fetchone() or ("",)
-        connection.execute(f"SET LOCAL search_path TO {SCHEMA}")
+        (path, _) = connection.execute(_GO_THERE, [SCHEMA]).fetchone() or ("", "")
         _NUDGES.configure_task(task, connection=connection, priority=-behind).defer(job_id=str(job_id))
         connection.execute("SELECT set_config('search_path', %s, true)", [path])

@@ -6,25 +6,23 @@ SELECT rowcall.add_file(%(sha256)s, %(size)s, %(location)s)
 -- The same bytes are elsewhere now.
 SELECT rowcall.set_location(%(sha256)s, %(location)s)
 
--- next_job_sequence --
--- The next number of the day, by the database's clock.
-INSERT INTO rowcall.job_sequence (day, last) VALUES (current_date, 1)
-ON CONFLICT (day) DO UPDATE SET last = job_sequence.last + 1
-RETURNING 'BU' || to_char(day, 'YYYYMMDD') || lpad(last::text, greatest(4, length(last::text)), '0')
-
 -- add_job --
--- A new job for a stored file.
+-- A new job, for a file that is stored or to be fetched. A key that was used before breaks the unique index.
 WITH added AS (
-    INSERT INTO rowcall.job (id, number, organisation_id, importer, config, file_sha256, file_name, account, state)
-    VALUES (%(id)s, %(number)s, %(organisation)s, %(importer)s, %(config)s, %(sha256)s, %(file_name)s, %(account)s, 'UPLOADED'))
+    INSERT INTO rowcall.job (id, number, organisation_id, importer, config, file_sha256, file_name, account, state, request_id,
+        client_address, idempotency_key, fingerprint, traceparent, background, wish, url, url_with_secrets)
+    VALUES (%(id)s, rowcall.next_job_number(), %(organisation)s, %(importer)s, %(config)s, %(sha256)s, %(file_name)s, %(account)s,
+        'UPLOADED', %(request_id)s, %(client_address)s, %(idempotency_key)s, %(fingerprint)s, %(traceparent)s, %(background)s,
+        %(wish)s, %(url)s, %(url_with_secrets)s))
 INSERT INTO rowcall.job_event (job_id, organisation_id, after) VALUES (%(id)s, %(organisation)s, 'UPLOADED')
 
 -- get_job --
--- One job by id or number.
+-- One job by id or number. A request goes on with it: what belongs to that job then needs no look at each row.
 SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
        j.organisation_id, j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
        j.created_at, j.processing_started_at, j.completed_at, clock_timestamp() AS seen_at, j.last_error,
-       j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url
+       j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url,
+       CASE WHEN %(organisation)s::uuid IS NOT NULL THEN set_config('rowcall.job', j.id::text, true) END AS noted
 FROM rowcall.job j LEFT JOIN rowcall.file f ON f.sha256 = j.file_sha256
 WHERE (j.id = %(id)s OR j.number = %(number)s) AND j.removing_at IS NULL AND (%(organisation)s::uuid IS NULL OR j.organisation_id = %(organisation)s)
 
@@ -95,13 +93,6 @@ SELECT coalesce(sum(created), 0)::bigint AS created, coalesce(sum(updated), 0)::
        coalesce(sum(failed), 0)::bigint AS failed,
        coalesce(max(last_row), 0)::bigint AS ingested
 FROM rowcall.batch WHERE job_id = %(id)s
-
--- set_origin --
--- Keep which request made a job. A key that was used before breaks the unique index.
-UPDATE rowcall.job SET request_id = %(request_id)s, client_address = %(client_address)s,
-    idempotency_key = %(idempotency_key)s, fingerprint = %(fingerprint)s, traceparent = %(traceparent)s,
-    background = true, wish = %(wish)s, url = %(url)s, url_with_secrets = %(url_with_secrets)s
-WHERE id = %(id)s
 
 -- job_by_key --
 -- The job that a request with this key made, and what was asked for.

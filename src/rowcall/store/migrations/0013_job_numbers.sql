@@ -1,0 +1,25 @@
+-- Numbers of jobs from a counter that nobody waits for: a row that counts is locked until whoever took a number commits.
+
+CREATE SEQUENCE rowcall.job_counter;
+ALTER TABLE rowcall.job_sequence RENAME TO job_day;
+ALTER TABLE rowcall.job_day RENAME CONSTRAINT job_sequence_pkey TO job_day_pkey;
+ALTER TABLE rowcall.job_day RENAME last TO before;
+ALTER TABLE rowcall.job_day ALTER before TYPE bigint;
+UPDATE rowcall.job_day SET before = -before;
+DROP POLICY "tenant all" ON rowcall.job_day;
+
+CREATE FUNCTION rowcall.next_job_number() RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path TO pg_catalog, pg_temp AS $$
+DECLARE counted bigint;
+BEGIN
+    LOOP
+        SELECT d.before INTO counted FROM rowcall.job_day d WHERE d.day = current_date;
+        EXIT WHEN FOUND;
+        INSERT INTO rowcall.job_day (day, before)
+        SELECT current_date, c.last_value - (NOT c.is_called)::int FROM rowcall.job_counter c
+        ON CONFLICT DO NOTHING;
+    END LOOP;
+    counted := nextval('rowcall.job_counter') - counted;
+    RETURN 'BU' || to_char(current_date, 'YYYYMMDD') || lpad(counted::text, greatest(4, length(counted::text)), '0');
+END
+$$;
