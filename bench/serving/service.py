@@ -17,7 +17,8 @@ from rowcall.model import Role, Scope
 from rowcall.store import accounts
 from rowcall.store.db import Database
 
-WORKERS = 2
+WORKERS = 1
+"""As `rowcall serve` has it."""
 _COMMAND = Path(sys.executable).parent / "rowcall"
 _STORE = DATA / "served"
 ORGANISATIONS = 5

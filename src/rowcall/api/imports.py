@@ -24,7 +24,7 @@ from rowcall.errors import Final
 from rowcall.model import Code, State
 from rowcall.store import jobs, requests, results
 from rowcall.store.files import file_store
-from rowcall.store.jobs import Job, Origin
+from rowcall.store.jobs import Job, JobCounts, Origin
 from rowcall.telemetry.tracing import traceparent
 from rowcall.worker.queue import nudge
 
@@ -195,6 +195,6 @@ def list_imports(
 @router.get("/{job_id}", responses=refusals(Code.JOB_NOT_FOUND))
 def read_import(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
     """A job and how far it is."""
-    with at.connection(caller) as connection:
-        job = jobs.get_job(connection, str(job_id), organisation=caller.organisation)
-        return JobAnswer.model_validate(job_document(job, jobs.counts_of(connection, job)))
+    found, counted = at.read(caller, "get_job", "job_counts", id=job_id, number=None, organisation=caller.organisation)
+    job, counts = jobs.job_in(found, str(job_id)), JobCounts(**counted[0])
+    return JobAnswer.model_validate(job_document(job, counts))

@@ -15,7 +15,7 @@ from rowcall.errors import Final
 from rowcall.importer.registry import Registry
 from rowcall.model import Code, Role, Scope
 from rowcall.store.accounts import any_key, is_key_good
-from rowcall.store.tenancy import EVERYBODY, seeing_only
+from rowcall.store.tenancy import EVERYBODY, read_only_theirs, seeing_only
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,11 @@ class Caller:
         """Whether all of the organisation is theirs to see; others see what is their account's own."""
         return Scope.ADMIN in self.scopes
 
+    @property
+    def sees(self) -> str:
+        """Whose things they see."""
+        return EVERYBODY if self.is_admin else self.account
+
     def as_operator(self) -> "Caller":
         """The same caller, seeing only what is their own."""
         return replace(self, role=Role.OPERATOR, scopes=self.scopes - {Scope.ADMIN})
@@ -52,9 +57,13 @@ class Service:
     @contextmanager
     def connection(self, caller: Caller) -> Generator[Connection[Any]]:
         """A connection in a transaction, which sees what the caller may see, and only of Rowcall's own tables."""
-        account = EVERYBODY if caller.is_admin else caller.account
-        with self.pool.connection() as connection, seeing_only(connection, caller.organisation, account):
+        with self.pool.connection() as connection, seeing_only(connection, caller.organisation, caller.sees):
             yield connection
+
+    def read(self, caller: Caller, *names: str, **given: Any) -> list[list[dict[str, Any]]]:
+        """The rows of some queries, by name, as the caller may see them: for what is asked again and again."""
+        with self.pool.connection() as connection:
+            return read_only_theirs(connection, caller.organisation, caller.sees, names, given)
 
     def still_welcome(self, caller: Caller) -> bool:
         """Whether the caller would still be let in: to be asked now and then by whatever goes on for long."""

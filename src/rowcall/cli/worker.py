@@ -14,6 +14,9 @@ from rowcall.telemetry.work import telling
 from rowcall.worker.queue import migrate_queue
 from rowcall.worker.worker import Worker, run_worker
 
+_BEHIND = 5
+"""How far a worker stands back where it shares a machine with the service: somebody waits for its answers."""
+
 
 def worker(
     metrics_port: Annotated[
@@ -28,6 +31,7 @@ def worker(
         with database.connect("migrate") as connection:
             migrate_queue(connection)
         if beside:
+            os.nice(_BEHIND)
             threading.Thread(target=_end_with_service, name="beside", daemon=True).start()
         run_worker(Worker(database, registry, settings))
 

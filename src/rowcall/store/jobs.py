@@ -4,6 +4,7 @@ import os
 import pwd
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
@@ -165,11 +166,14 @@ def add_file(connection: Connection[Any], file: StoredFile) -> str:
 def get_job(connection: Connection[Any], job: str, *, organisation: UUID | None = None) -> Job:
     """A job by its id or number; if said so, only of an organisation."""
     given = {"id": _uuid(job), "number": job.upper(), "organisation": organisation}
-    found = connection.cursor(row_factory=dict_row).execute(query("get_job"), given).fetchone()
-    if found is None:
+    return job_in(connection.cursor(row_factory=dict_row).execute(query("get_job"), given).fetchall(), job)
+
+
+def job_in(found: Sequence[dict[str, Any]], job: str) -> Job:
+    """The job that was asked for, of what `get_job` gave."""
+    if not found:
         raise Final(Code.JOB_NOT_FOUND, f"There is no job {job!r}.", hint="`rowcall jobs` lists them.")
-    del found["noted"]
-    return _job(found)
+    return _job({name: value for name, value in found[0].items() if name != "noted"})
 
 
 def list_jobs(

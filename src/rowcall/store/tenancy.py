@@ -7,14 +7,14 @@ they show nothing. For everybody else, the command line and the workers, there i
 
 import re
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, LiteralString, cast
 from uuid import UUID
 
 import psycopg
 from psycopg import ClientCursor, Connection
-from psycopg.rows import scalar_row
+from psycopg.rows import dict_row, scalar_row
 
 from rowcall.errors import Final
 from rowcall.model import Code
@@ -26,8 +26,8 @@ EVERYBODY = "*"
 # Policies make statements look costly, so that PostgreSQL would compile them first: for a second, on the way to 300 ms.
 _BEGIN_AS = """
     BEGIN;
-    SELECT set_config('role', 'rowcall_api', true), set_config('rowcall.organisation', %s, true),
-           set_config('rowcall.account', %s, true), set_config('jit', 'off', true)
+    SELECT set_config('role', 'rowcall_api', true), set_config('rowcall.organisation', %(for_organisation)s, true),
+           set_config('rowcall.account', %(for_account)s, true), set_config('jit', 'off', true)
 """
 _ATTEMPTS = 10
 _GRANT = re.compile("GRANT .* ON ")
@@ -42,7 +42,7 @@ def seeing_only(connection: Connection[Any], organisation: UUID, account: str) -
     It begins with one message to the server, which only values that are written out can be part of: every exchange
     costs a busy process more than the statement does.
     """
-    ClientCursor(connection).execute(_BEGIN_AS, [str(organisation), account])
+    ClientCursor(connection).execute(_BEGIN_AS, _whose(organisation, account))
     try:
         yield
     except BaseException:
@@ -50,6 +50,21 @@ def seeing_only(connection: Connection[Any], organisation: UUID, account: str) -
             connection.rollback()
         raise
     connection.commit()
+
+
+def read_only_theirs(
+    connection: Connection[Any], organisation: UUID, account: str, names: Sequence[str], given: Mapping[str, Any]
+) -> list[list[dict[str, Any]]]:
+    """The rows of some queries, by name, in such a transaction; all of it in one exchange."""
+    cursor = ClientCursor(connection, row_factory=dict_row)
+    statements = "; ".join([_BEGIN_AS, *(query(name) for name in names), "COMMIT"])
+    cursor.execute(statements, {**_whose(organisation, account), **given})
+    found = [result.fetchall() for result in cursor.results() if result.description]
+    return found[1:]
+
+
+def _whose(organisation: UUID, account: str) -> dict[str, str]:
+    return {"for_organisation": str(organisation), "for_account": account}
 
 
 def lacking(connection: Connection[Any]) -> list[str]:

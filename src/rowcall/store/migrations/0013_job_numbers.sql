@@ -1,12 +1,13 @@
 -- Numbers of jobs from a counter that nobody waits for: a row that counts is locked until whoever took a number commits.
 
 CREATE SEQUENCE rowcall.job_counter;
-ALTER TABLE rowcall.job_sequence RENAME TO job_day;
-ALTER TABLE rowcall.job_day RENAME CONSTRAINT job_sequence_pkey TO job_day_pkey;
-ALTER TABLE rowcall.job_day RENAME last TO before;
-ALTER TABLE rowcall.job_day ALTER before TYPE bigint;
-UPDATE rowcall.job_day SET before = -before;
-DROP POLICY "tenant all" ON rowcall.job_day;
+CREATE TABLE rowcall.job_day (
+    day     date PRIMARY KEY,
+    before  bigint NOT NULL
+);
+ALTER TABLE rowcall.job_day ENABLE ROW LEVEL SECURITY;
+INSERT INTO rowcall.job_day (day, before) SELECT day, -last FROM rowcall.job_sequence;
+DROP TABLE rowcall.job_sequence;
 
 CREATE FUNCTION rowcall.next_job_number() RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path TO pg_catalog, pg_temp AS $$
