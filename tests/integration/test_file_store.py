@@ -25,6 +25,7 @@ from rowcall.store.files import FileStore, FolderStore, StoredFile, file_store
 from rowcall.worker.exports import Exporter
 from rowcall.worker.worker import Worker
 
+from ..api.cutting import Cut, proxy_before
 from ..api.town import prepared, served
 from ..database import Server, installed
 from .s3 import CREDENTIALS, s3_server
@@ -329,6 +330,17 @@ def test_k21_a_bucket_that_is_away_makes_no_job_and_pauses_one(hosts: Hosts) -> 
     assert len(hosts.client.get("/v1/imports").json()["items"]) == 1
     hosts.client.post(f"/v1/imports/{job}/resume")
     assert hosts.worked_on(job)["state"] == "COMPLETED"
+
+
+def test_k21_a_job_waits_for_a_bucket_that_is_away_for_a_while(hosts: Hosts, endpoint: str) -> None:
+    job = hosts.sent(SMALL).json()["id"]
+    cuts = [Cut(b"GET", there=1) for _ in range(10)]  # more than S3's client itself puts up with
+    with proxy_before(endpoint, *cuts) as proxy:
+        settings = replace(hosts.worker.settings, s3_endpoint=proxy.url)
+        Worker(hosts.database, hosts.worker.registry, settings).advance(job)
+        assert proxy.cuts == []
+    done = hosts.client.get(f"/v1/imports/{job}").json()
+    assert (done["state"], done["error"]) == ("COMPLETED", None)
 
 
 @contextmanager

@@ -118,4 +118,4 @@ class ExportPage(Wire):
     """Some exports; `next` leads to more."""
 
     items: list[ExportAnswer]
-    next: UUID | None
+    next: str | None

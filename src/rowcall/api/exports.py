@@ -254,18 +254,17 @@ def _checked(at: Service, caller: Caller, asked: ExportRequest) -> str:
     return asked.resource or ""
 
 
-@router.get("/v1/exports/jobs", responses=refusals())
+@router.get("/v1/exports/jobs", responses=refusals(Code.BAD_CURSOR))
 def list_exports(
     at: TheService,
     caller: TheCaller,
     state: ExportState | None = None,
-    after: Annotated[UUID | None, Query(description="The `next` of the page before.")] = None,
+    after: Annotated[Text | None, Query(description="The `next` of the page before.")] = None,
     page_size: Annotated[int, Query(alias="pageSize", ge=1, le=1000)] = 50,
 ) -> ExportPage:
     """The exports in the background, the newest first."""
     with at.connection(caller) as connection:
-        found = exports.page_of_exports(connection, caller.organisation, state=state, after=after, size=page_size)
-    more = found[-1].id if len(found) == page_size else None
+        found, more = exports.page_of_exports(connection, caller.organisation, state=state, after=after, size=page_size)
     return ExportPage(items=[ExportAnswer.of(export) for export in found], next=more)
 
 

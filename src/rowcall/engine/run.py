@@ -1,6 +1,6 @@
 """Takes a job from its file to its last outcome. Safe to call again at any time, after anything."""
 
-import os
+import secrets
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -48,6 +48,12 @@ _LONGEST_ROUND = 1.0
 _WATCHED_EVERY = 0.3
 _MOST_FAILURES = 20
 """In a row, of one batch, before the work is given up; the job can be resumed."""
+_PASSING: dict[str, int] = {
+    Code.DATABASE_GONE: _MOST_FAILURES,
+    Code.DATABASE_BUSY: _MOST_FAILURES,
+    Code.FILE_STORE_AWAY: 6,
+}
+"""What may pass by itself, and how often it is waited for. Clients of file stores try again themselves."""
 
 
 @dataclass(slots=True)
@@ -62,6 +68,8 @@ class Run:
     """Set by whoever wants this job's work to end at the next occasion."""
     yields: Callable[[], bool] = lambda: False
     """Whether to make room for other jobs; asked only when that costs little."""
+    name: str = field(default_factory=lambda: secrets.token_hex(8))
+    """By which it is told from others; hosts that share a folder have the same process numbers."""
 
 
 def advance(run: Run, control: Connection[Any], job: Job) -> Job:
@@ -79,7 +87,7 @@ def advance(run: Run, control: Connection[Any], job: Job) -> Job:
 
 
 def _scratch(run: Run, job: Job) -> Scratch:
-    return Scratch(run.settings.data_dir / "scratch" / str(job.id) / str(os.getpid()))
+    return Scratch(run.settings.data_dir / "scratch" / str(job.id) / run.name)
 
 
 def _interrupted(job: Job) -> RowcallError:
@@ -252,7 +260,7 @@ def _worker(run: Run, work: Work, hopes: Hopes, halt: threading.Event) -> None:
             trouble = translated(error) if isinstance(error, psycopg.Error) else error
             if not _may_pass(trouble):
                 raise trouble from error
-            if failures >= _MOST_FAILURES:
+            if not _may_pass(trouble, failures):
                 raise _given_up(work.job, trouble) from error
             halt.wait(min(2.0, 0.02 * 2**failures))
 
@@ -326,11 +334,11 @@ def _through_restarts(run: Run, job: Job) -> Job:
                 progress = job.state, jobs.counts_of(control, job)
                 failures, seen = (failures if progress == seen else 0), progress
                 with _watched(run, job):
-                    return _advanced(run, control, job, last=failures + 1 >= _MOST_FAILURES)
+                    return _advanced(run, control, job, failures)
         except (psycopg.Error, Retryable) as error:
             trouble = translated(error) if isinstance(error, psycopg.Error) else error
             failures += 1
-            if run.stop.is_set() or failures >= _MOST_FAILURES or not _may_pass(trouble):
+            if run.stop.is_set() or not _may_pass(trouble, failures):
                 raise trouble from error
             run.stop.wait(min(2.0, 0.02 * 2**failures))
 
@@ -362,13 +370,13 @@ def _watch(run: Run, job: Job, done: threading.Event) -> None:
                 done.wait(_WATCHED_EVERY)
 
 
-def _may_pass(trouble: RowcallError) -> bool:
+def _may_pass(trouble: RowcallError, failures: int = 0) -> bool:
     """Whether it is worth while to wait; a full disk and a database that stayed away are for a person."""
-    return isinstance(trouble, Retryable) and trouble.code in (Code.DATABASE_GONE, Code.DATABASE_BUSY)
+    return isinstance(trouble, Retryable) and failures < _PASSING.get(trouble.code, 0)
 
 
-def _advanced(run: Run, control: Connection[Any], job: Job, *, last: bool) -> Job:
-    """The job as far as it goes, with a note of what stopped it unless that may pass. `last`: it is not tried again."""
+def _advanced(run: Run, control: Connection[Any], job: Job, failures: int) -> Job:
+    """The job as far as it goes, with a note of what stopped it unless that may pass."""
     try:
         job = _granted(control, job) or advance(run, control, job)
         return _granted(control, job) or job
@@ -377,7 +385,7 @@ def _advanced(run: Run, control: Connection[Any], job: Job, *, last: bool) -> Jo
         if trouble.code == Code.INTERRUPTED:
             if moved := _granted(control, jobs.get_job(control, str(job.id))):
                 return moved
-        elif last or not _may_pass(trouble):
+        elif not _may_pass(trouble, failures + 1):
             with suppress(psycopg.Error):  # a database that is away takes no notes
                 _note(control, job, trouble, for_good=isinstance(error, Final))
         raise

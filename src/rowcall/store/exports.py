@@ -14,6 +14,7 @@ from psycopg.types.json import Jsonb
 from rowcall.errors import Final, RowcallError
 from rowcall.formats import WriteFormat
 from rowcall.model import EXPORT_MOVES, Code, ExportState
+from rowcall.store.cursors import decoded, encoded
 from rowcall.store.grid import Wanted
 from rowcall.store.jobs import Origin, new_id
 from rowcall.store.queries import query
@@ -102,11 +103,14 @@ def get_export(connection: Connection[Any], export_id: UUID, organisation: UUID)
 
 
 def page_of_exports(
-    connection: Connection[Any], organisation: UUID, *, state: ExportState | None, after: UUID | None, size: int
-) -> list[Export]:
-    """Exports of an organisation behind one, the newest first."""
-    given = {"organisation": organisation, "state": state, "after": after, "most": size}
-    return [_export(row) for row in connection.cursor(row_factory=dict_row).execute(query("page_of_exports"), given)]
+    connection: Connection[Any], organisation: UUID, *, state: ExportState | None, after: str | None, size: int
+) -> tuple[list[Export], str | None]:
+    """Exports of an organisation behind a cursor, the newest first, and the cursor of what follows."""
+    last = decoded("exports", after, UUID) if after else None
+    given = {"organisation": organisation, "state": state, "after": last, "most": size}
+    rows = connection.cursor(row_factory=dict_row).execute(query("page_of_exports"), given)
+    found = [_export(row) for row in rows]
+    return found, encoded("exports", found[-1].id) if len(found) == size else None
 
 
 def cancel(connection: Connection[Any], export_id: UUID, organisation: UUID) -> tuple[Export, bool]:
