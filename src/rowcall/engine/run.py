@@ -245,7 +245,10 @@ def _tell_counts(run: Run, control: Connection[Any], job: Job) -> None:
 
 
 def _worker(run: Run, work: Work, hopes: Hopes, halt: threading.Event) -> None:
-    """Commit batches until none waits. A lost connection, a deadlock, a batch that was too slow: it is tried again."""
+    """Commit batches until none waits. A deadlock, a batch that was too slow: it is tried again.
+
+    When the connection is lost, all of the process may have been cut off, and another have the job by now.
+    """
     failures = 0
     while not halt.is_set():
         try:
@@ -258,7 +261,7 @@ def _worker(run: Run, work: Work, hopes: Hopes, halt: threading.Event) -> None:
         except (psycopg.Error, Retryable) as error:
             failures += 1
             trouble = translated(error) if isinstance(error, psycopg.Error) else error
-            if not _may_pass(trouble):
+            if not _may_pass(trouble) or trouble.code == Code.DATABASE_GONE:
                 raise trouble from error
             if not _may_pass(trouble, failures):
                 raise _given_up(work.job, trouble) from error
