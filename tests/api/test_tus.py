@@ -15,7 +15,7 @@ from uuid import UUID
 import httpx
 import pytest
 
-from rowcall.api import tus
+from rowcall.api import visits
 from rowcall.api.app import create_app
 from rowcall.api.service import Service
 from rowcall.errors import Retryable
@@ -325,7 +325,7 @@ def test_expired_uploads_are_gone_and_taken_away(site: Site) -> None:
 def test_k2_k3_an_answer_that_is_lost_can_be_asked_for(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """All bytes are durable and no job is made of them; then it is made and nobody was told."""
     place = created(site)
-    monkeypatch.setattr(tus, "begin_import", _gone)
+    monkeypatch.setattr(visits, "begin_import", _gone)
     assert patched(site.client, place, CONTENT, 0).status_code == 503
     assert jobs_of(site) == []
     monkeypatch.undo()

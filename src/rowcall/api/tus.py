@@ -4,45 +4,33 @@
 which, also to a client that did not get the answer and comes back to ask.
 """
 
-import asyncio
 import base64
-import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator, MutableMapping
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import MutableMapping
 from datetime import datetime
 from email.utils import format_datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-import psycopg
 from fastapi import APIRouter, Header, Request, Response
 from fastapi.routing import APIRoute
-from psycopg import Connection
-from psycopg_pool import PoolTimeout
 from starlette.datastructures import MutableHeaders
-from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
-from rowcall.api import uploads as bodies
 from rowcall.api.idempotency import TheKey, bare_key
-from rowcall.api.imports import asked_for, begin_import
+from rowcall.api.imports import asked_for
 from rowcall.api.models import Told, Wire
 from rowcall.api.openapi import Answers, header_parameter, headers, refusals
 from rowcall.api.problems import problem
-from rowcall.api.service import Caller, Service, TheCaller, TheService
-from rowcall.api.uploads import STALLED, aside, file_name, write_blocks
-from rowcall.errors import Final, RowcallError
+from rowcall.api.service import TheCaller, TheService
+from rowcall.api.uploads import aside, file_name
+from rowcall.api.visits import ALGORITHMS, Visit, added, completed, deleted, pieces_of, received_with, visited
+from rowcall.errors import Final
 from rowcall.model import Code
-from rowcall.store import uploads
-from rowcall.store.files import file_store, too_large
-from rowcall.store.jobs import Job
-from rowcall.store.pieces import Pieces
+from rowcall.store.files import too_large
 from rowcall.store.uploads import Upload, Wanted
 
 _VERSION = "1.0.0"
 _EXTENSIONS = "creation,creation-with-upload,expiration,checksum,termination"
-_ALGORITHMS = ("sha1", "sha256")
 _BODY = "application/offset+octet-stream"
 SENT = (
     "Tus-Resumable",
@@ -160,7 +148,7 @@ def ask_tus(at: TheService, response: Response) -> None:
     response.headers["Tus-Version"] = _VERSION
     response.headers["Tus-Extension"] = _EXTENSIONS
     response.headers["Tus-Max-Size"] = str(at.settings.max_upload)
-    response.headers["Tus-Checksum-Algorithm"] = ",".join(_ALGORITHMS)
+    response.headers["Tus-Checksum-Algorithm"] = ",".join(ALGORITHMS)
 
 
 @router.post(
@@ -201,9 +189,9 @@ async def create_upload(
         metadata=upload_metadata or "",
         length=length,
     )
-    visit = await _visit(at, caller, await aside(_added, at, caller, wanted))
+    visit = await visited(at, caller, await aside(added, at, caller, wanted))
     if has_body or length == 0:
-        visit = await _received(request, visit, 0, upload_checksum)
+        visit = await received_with(request, visit, 0, upload_checksum)
     return _answer(visit, 201, Location=f"/v1/uploads/{visit.upload.id}")
 
 
@@ -218,7 +206,7 @@ async def create_upload(
 )
 async def ask_upload(upload_id: UUID, at: TheService, caller: TheCaller) -> Response:
     """How much of it is on disk."""
-    visit = await _completed(await _visit(at, caller, upload_id))
+    visit = await completed(await visited(at, caller, upload_id))
     answer = _answer(visit, 200, Upload_Length=str(visit.upload.length), Cache_Control="no-store")
     if visit.upload.metadata:
         answer.headers["Upload-Metadata"] = visit.upload.metadata
@@ -228,7 +216,7 @@ async def ask_upload(upload_id: UUID, at: TheService, caller: TheCaller) -> Resp
 @router.get("/{upload_id}", responses={**_answers(200, "How far it is.", "Tus-Resumable"), **refusals(*_THERE)})
 async def read_upload(upload_id: UUID, at: TheService, caller: TheCaller, response: Response) -> UploadAnswer:
     """The same for people, and the import that it has become."""
-    upload = (await _completed(await _visit(at, caller, upload_id))).upload
+    upload = (await completed(await visited(at, caller, upload_id))).upload
     response.headers["Cache-Control"] = "no-store"
     return UploadAnswer(
         id=upload.id,
@@ -263,8 +251,8 @@ async def continue_upload(
     """Bring more of it. If the connection is cut, what came is kept."""
     _require_body(request)
     offset = _number("Upload-Offset", upload_offset)
-    visit = await _visit(at, caller, upload_id)
-    return _answer(await _received(request, visit, offset, upload_checksum), 204)
+    visit = await visited(at, caller, upload_id)
+    return _answer(await received_with(request, visit, offset, upload_checksum), 204)
 
 
 @router.delete(
@@ -279,9 +267,9 @@ async def continue_upload(
 )
 async def end_upload(upload_id: UUID, at: TheService, caller: TheCaller) -> Response:
     """Give it up. An import that it has become stays."""
-    visit = await _visit(at, caller, upload_id)
-    async with _pieces(visit) as pieces:
-        await aside(_deleted, visit, pieces)
+    visit = await visited(at, caller, upload_id)
+    async with pieces_of(visit) as pieces:
+        await aside(deleted, visit, pieces)
     return Response(status_code=204)
 
 
@@ -312,195 +300,10 @@ async def override_method(request: Request, upload_id: UUID, at: TheService, cal
             raise Final(Code.BAD_REQUEST, f"X-HTTP-Method-Override is {other!r}; PATCH, DELETE or HEAD is expected.")
 
 
-# -------------------------------------------------------------------------------------------------- from bytes to a job
-
-
-@dataclass(frozen=True, slots=True)
-class _Visit:
-    """An upload as a request finds it."""
-
-    at: Service
-    caller: Caller
-    upload: Upload
-
-    def again(self) -> "_Visit":
-        """As it is now."""
-        with self.at.connection(self.caller) as connection:
-            return replace(self, upload=uploads.get_upload(connection, self.upload.id, self.caller.organisation))
-
-    def noted(self, received: int, sha256: str | None = None) -> "_Visit":
-        """With so many bytes on disk."""
-        whose, expires = self.caller.organisation, self.at.settings.upload_expires
-        with self.at.connection(self.caller) as connection:
-            noted = uploads.set_received(connection, self.upload, whose, received, sha256=sha256, expires=expires)
-        return replace(self, upload=noted)
-
-
-async def _visit(at: Service, caller: Caller, upload_id: UUID) -> _Visit:
-    def found() -> _Visit:
-        with at.connection(caller) as connection:
-            return _Visit(at, caller, uploads.get_upload(connection, upload_id, caller.organisation))
-
-    return await aside(found)
-
-
-def _added(at: Service, caller: Caller, wanted: Wanted) -> UUID:
-    with at.connection(caller) as connection:
-        return uploads.add_upload(connection, wanted, expires=at.settings.upload_expires)
-
-
-def _deleted(visit: _Visit, pieces: Pieces | None) -> None:
-    with visit.at.connection(visit.caller) as connection:
-        uploads.delete_upload(connection, visit.upload, visit.caller.organisation)
-    if pieces:
-        pieces.path.unlink(missing_ok=True)
-
-
-@asynccontextmanager
-async def _pieces(visit: _Visit, *, create: bool = False) -> AsyncGenerator[Pieces | None]:
-    """The upload's file, which nobody else writes to meanwhile; none if it isn't here."""
-    folder = file_store(visit.at.settings).uploads
-    pieces = await aside(Pieces.of, folder, visit.upload.id, create=create)
-    try:
-        if pieces and not await aside(pieces.lock):
-            told = f"Another request writes to upload {visit.upload.id}."
-            raise Final(Code.UPLOAD_BUSY, told, hint="Ask for its offset when that one has ended.")
-        yield pieces
-    finally:
-        if pieces:
-            await aside(pieces.close)
-
-
-async def _received(request: Request, visit: _Visit, offset: int, checksum: str | None) -> _Visit:
-    """The upload with what a request brings; if that is the last of it, with its job."""
-    expected = _Checksum.of(checksum) if checksum else None
-    announced = request.headers.get("content-length", "")
-    if announced.isdigit() and offset + int(announced) > visit.upload.length:
-        raise too_large(visit.upload.length)
-    if visit.upload.sha256:
-        _require_offset(visit.upload, offset)
-        return await _completed(visit, raising=True)
-    async with _pieces(visit, create=visit.upload.received == 0) as pieces:
-        visit = await aside(visit.again)  # as it is now that nobody else writes to it
-        _require_offset(visit.upload, offset)
-        if pieces is None:
-            raise _lost(visit.upload)
-        await aside(pieces.go_on, offset)
-        visit = await _written(request, visit, pieces, expected)
-        if visit.upload.received == visit.upload.length:
-            visit = await aside(_job_made, visit, pieces)
-    return visit
-
-
-async def _written(request: Request, visit: _Visit, pieces: Pieces, expected: "_Checksum | None") -> _Visit:
-    """Write the body. What is on disk is noted as it gets there, so that little is lost with the process."""
-    offset, length = visit.upload.received, visit.upload.length
-    following = asyncio.create_task(aside(pieces.catch_up))  # the hash of what another process was sent
-    noted = offset
-
-    def write(block: bytes) -> None:
-        nonlocal noted
-        pieces.write(block, most=length)
-        if expected:
-            expected.hash.update(block)
-        elif noted < pieces.out.durable:
-            noted = pieces.out.durable
-            with suppress(psycopg.Error, PoolTimeout):  # it will be noted at the end
-                visit.noted(noted)
-
-    body = _Body(request)
-    try:
-        try:
-            await write_blocks(body.pieces(), write)
-        finally:
-            await asyncio.gather(following, return_exceptions=True)
-    except Final:  # longer than was announced, or it can't be written: none of it is taken
-        await aside(pieces.drop, noted)
-        raise
-    if expected and (body.cut or not expected.holds()):
-        await aside(pieces.drop, offset)
-        if body.stalled:
-            raise Final(Code.TOO_SLOW, f"No byte came for {STALLED:g} seconds; the piece was dropped.")
-        if body.cut:
-            return visit
-        raise Final(Code.CHECKSUM_MISMATCH, "The piece is not what its checksum says; it was dropped.")
-    received = await aside(pieces.settle)
-    if received < length:
-        visit = await aside(visit.noted, received)
-        if body.stalled:
-            raise Final(Code.TOO_SLOW, f"No byte came for {STALLED:g} seconds; those that had come are kept.")
-        return visit
-    return await aside(lambda: visit.noted(received, pieces.sha256()))
-
-
-class _Body:
-    """The bytes of a request for as long as they come."""
-
-    def __init__(self, request: Request) -> None:
-        self._stream = request.stream()
-        self.stalled = self.cut = False
-
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """Ends also when the connection does, or nothing comes through it."""
-        try:
-            while True:
-                yield await asyncio.wait_for(anext(self._stream), STALLED)
-        except StopAsyncIteration:
-            return
-        except ClientDisconnect:
-            self.cut = True
-        except TimeoutError:
-            self.cut = self.stalled = True
-
-
-async def _completed(visit: _Visit, *, raising: bool = False) -> _Visit:
-    """If all of it is there and its job is not, somebody was killed in between: make it now."""
-    upload = visit.upload
-    if upload.job_id or upload.received < upload.length or (upload.error and not raising):
-        return visit
-    try:
-        async with _pieces(visit) as pieces:
-            visit = await aside(visit.again)
-            return visit if visit.upload.job_id else await aside(_job_made, visit, pieces)
-    except RowcallError:
-        if raising:
-            raise
-        return await aside(visit.again)
-
-
-def _job_made(visit: _Visit, pieces: Pieces | None) -> _Visit:
-    """The upload with the job that it becomes, once."""
-    upload, store = visit.upload, file_store(visit.at.settings)
-    if upload.sha256 is None:
-        if pieces is None:
-            raise _lost(upload)
-        pieces.go_on(upload.received)
-        visit = visit.noted(upload.received, pieces.sha256())
-    path = store.uploads / str(upload.id)
-    file = store.adopt(path, visit.upload.sha256 or "", upload.length)
-    sender = replace(visit.caller, account=upload.account)
-
-    def note(connection: Connection[Any], job: Job) -> None:
-        if not uploads.set_job(connection, upload, sender.organisation, job.id):
-            raise Final(Code.UPLOAD_BUSY, f"Upload {upload.id} has become an import meanwhile.")
-
-    body = bodies.Upload(file, upload.file_name, {"config": upload.config})
-    try:
-        begin_import(visit.at, sender, body, upload.importer, upload.idempotency_key, note)
-    except Final as error:
-        if error.code != Code.UPLOAD_BUSY:
-            with visit.at.connection(sender) as connection:
-                uploads.set_error(connection, upload, sender.organisation, error)
-            path.unlink(missing_ok=True)
-        raise
-    path.unlink(missing_ok=True)
-    return visit.again()
-
-
 # ---------------------------------------------------------------------------------------------------------- the headers
 
 
-def _answer(visit: _Visit, status: int, **headers: str) -> Response:
+def _answer(visit: Visit, status: int, **headers: str) -> Response:
     upload = visit.upload
     told: MutableMapping[str, str] = {name.replace("_", "-"): value for name, value in headers.items()}
     told["Upload-Offset"] = str(upload.received)
@@ -509,11 +312,6 @@ def _answer(visit: _Visit, status: int, **headers: str) -> Response:
     else:
         told["Upload-Expires"] = format_datetime(upload.expires_at, usegmt=True)
     return Response(status_code=status, headers=told)
-
-
-def _lost(upload: Upload) -> Final:
-    told = f"What had come of upload {upload.id} is not here."
-    return Final(Code.UPLOAD_GONE, told, hint="Begin a new one. Several servers have to share the folder of uploads.")
 
 
 def _import_address(upload: Upload) -> str | None:
@@ -529,12 +327,6 @@ def _number(name: str, text: str | None) -> int:
 def _missing(name: str) -> str:
     told = f"Upload-Metadata doesn't tell the {name}."
     raise Final(Code.BAD_REQUEST, told, hint="Send `importer` and its name in base64, with a blank between.")
-
-
-def _require_offset(upload: Upload, offset: int) -> None:
-    if offset != upload.received:
-        told = f"Upload-Offset is {offset:,}, and {upload.received:,} bytes have come."
-        raise Final(Code.WRONG_OFFSET, told, hint="Ask with HEAD, and go on from there.")
 
 
 def _require_body(request: Request) -> None:
@@ -554,24 +346,3 @@ def _metadata(text: str) -> dict[str, str]:
             told_so = f"Upload-Metadata has a value of {name!r} that is no text in base64."
             raise Final(Code.BAD_REQUEST, told_so) from error
     return told
-
-
-@dataclass(frozen=True, slots=True)
-class _Checksum:
-    """What the body of a request is said to be."""
-
-    hash: Any  # hashlib's own, which has no public type
-    expected: bytes
-
-    @classmethod
-    def of(cls, text: str) -> "_Checksum":
-        algorithm, _, value = text.partition(" ")
-        if algorithm not in _ALGORITHMS:
-            raise Final(Code.BAD_REQUEST, f"Upload-Checksum is by {algorithm!r}; sha1 or sha256 is expected.")
-        try:
-            return cls(hashlib.new(algorithm, usedforsecurity=False), base64.b64decode(value, validate=True))
-        except ValueError as error:
-            raise Final(Code.BAD_REQUEST, "Upload-Checksum has no value in base64.") from error
-
-    def holds(self) -> bool:
-        return self.hash.digest() == self.expected
