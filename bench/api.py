@@ -26,7 +26,7 @@ from serving.results import Results
 from serving.service import ORGANISATIONS, running_service
 
 _FEWEST = 10_000
-_ROUNDS = 1
+_ROUNDS = 2
 _UPLOADS = 20
 _APART = 10_000_000
 """The part of people whom no other file has, whatever its rows."""
