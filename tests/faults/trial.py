@@ -23,6 +23,7 @@ from rowcall.store.db import Database
 from rowcall.store.jobs import Job, JobConfig
 
 from ..database import Server
+from .forking import Forked, forked
 from .parcels import IMPORTERS
 
 PATIENCE = 60
@@ -43,7 +44,7 @@ def wait_for(what: Callable[[], T | None], *, seconds: float = PATIENCE) -> T:
 class Importing:
     """A process that works on a job."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | Forked
     errors: Path
 
     def wait_until_it_begins(self) -> None:
@@ -107,15 +108,21 @@ class Trial:
         extra: Mapping[str, str] | None = None,
         **settings: str | int,
     ) -> Importing:
-        """A process that works on the job."""
-        command = [sys.executable, "-m", "tests.faults.importing", str((job or self.job).id)]
-        return self.spawn(command, extra=extra, DATABASE_URL=url or self.url, **settings)
+        """A process that works on the job. With `extra` it begins anew: that may concern how it is loaded."""
+        number = str((job or self.job).id)
+        settings = {"DATABASE_URL": url or self.url, **settings}
+        if extra:
+            return self.spawn([sys.executable, "-m", "tests.faults.importing", number], extra=extra, **settings)
+        errors = self._errors()
+        with errors.open("wb") as stderr:
+            process = forked(number, {**os.environ, **self.environment(**settings)}, stderr)
+        return self._known(Importing(process, errors))
 
     def spawn(
         self, command: Sequence[str | Path], *, extra: Mapping[str, str] | None = None, **settings: str | int
     ) -> Importing:
         """A command in the trial's environment; it is killed at the latest when the test ends."""
-        errors = self.data / f"errors-{len(self.importings)}"
+        errors = self._errors()
         with errors.open("wb") as stderr:
             process = subprocess.Popen(
                 command,
@@ -125,7 +132,12 @@ class Trial:
                 stderr=stderr,
                 bufsize=0,
             )
-        importing = Importing(process, errors)
+        return self._known(Importing(process, errors))
+
+    def _errors(self) -> Path:
+        return self.data / f"errors-{len(self.importings)}"
+
+    def _known(self, importing: Importing) -> Importing:
         self.importings.append(importing)
         return importing
 
