@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from rowcall import Boolean, Choice, Date, DateTime, Decimal, Email, Field, Importer, Integer, Lookup, Text, Uuid
 from rowcall.engine import assign, scores
+from rowcall.engine import suggest as suggestions
 from rowcall.engine.assign import best_pairs
 from rowcall.engine.headers import meanings
 from rowcall.engine.suggest import LIKELY, SURE, Seen, Suggestion, suggest
@@ -45,6 +46,16 @@ class Orders(Importer):
     receiver_city = Text()
     country = Text(pattern="[A-Z]{2}")
     buyer_id = Lookup("users", by=("id", "email"))
+
+
+class Deliveries(Importer):
+    """Deliveries."""
+
+    target = "deliveries"
+
+    receiver_name = Text()
+    receiver_address = Text()
+    receiver_city = Text()
 
 
 _MAILS = ["ann@acme.example", "bo@acme.example", "cy@acme.example"]
@@ -260,6 +271,18 @@ def test_a_field_goes_to_one_column_only() -> None:
     assert len(given) == len(set(given))
     assert told[0].field == "first_name"
     assert told[2].field == "last_name"
+
+
+def test_what_is_hardly_like_a_field_takes_it_from_nobody() -> None:
+    """Two poor pairs are worth more together than one good one, and still wrong."""
+    told = found(Deliveries.fields, ("Sender name", _TEXTS), ("Receiver", _TEXTS))
+    assert [each.field for each in told] == [None, "receiver_name"]
+
+
+def test_a_field_that_isnt_the_likeliest_is_never_sure() -> None:
+    score = np.array([[0.9, 0.85], [0.88, 0.0]])
+    assert best_pairs(score) == [(0, 1), (1, 0)]
+    assert suggestions._lead(score, {0: 1, 1: 0}, 0) < 0
 
 
 def test_no_columns_and_no_fields_are_fine() -> None:

@@ -277,9 +277,9 @@ def is_light(words: Sequence[str]) -> bool:
 
 
 def other_names(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """What something with these words may be called besides."""
+    """What something with these words may be called besides. A runner is a name, but not the name of a carrier."""
     for own, others in _dictionary().same.items():
-        if set(own) <= set(words):
+        if set(own) == set(words) or (set(own) < set(words) and not is_light(own)):
             rest = tuple(word for word in words if word not in own)
             yield from ((*rest, *other) for other in others)
 

@@ -134,7 +134,8 @@ def _judged(scores: Scores, columns: Sequence[int], fields: Sequence[int]) -> di
     score = np.zeros_like(scores.score)
     score[np.ix_(columns, fields)] = scores.score[np.ix_(columns, fields)]
     score[score < POSSIBLE] = 0.0
-    pairs = dict(best_pairs(score**2))  # squared: one good pair before two poor ones
+    gains = np.where(score >= LIKELY, score**2, 0.0)  # squared: one good pair before two poor ones
+    pairs = dict(best_pairs(gains))
     return {place: _suggestion(scores, score, pairs, place) for place in columns}
 
 
@@ -143,7 +144,7 @@ def _suggestion(scores: Scores, score: Matrix, pairs: Mapping[int, int], column:
     if field is None:
         return _question(scores, score, column)
     lead = _lead(score, pairs, column)
-    if score[column, field] < LIKELY or lead <= _TIE:
+    if lead <= _TIE:
         return _question(scores, score, column)
     confidence = score[column, field] if lead > _CLOSE else min(score[column, field], SURE - _JUST_BELOW)
     name = scores.names[field]
@@ -161,11 +162,15 @@ def _question(scores: Scores, score: Matrix, column: int) -> Suggestion:
 
 
 def _lead(score: Matrix, pairs: Mapping[int, int], column: int) -> float:
-    """How much the scores lose when the column gets another field, or its field another column."""
-    field = pairs[column]
+    """How much is lost when the column gets another field, or its field another column.
+
+    A field that another column has got counts as if it were free, unless that column is clearly more like it.
+    """
+    field, own = pairs[column], score[column]
     others = {other: theirs for other, theirs in pairs.items() if other != column}
     rows, fields = list(others), list(others.values())
-    swapped = score[rows, fields] - score[rows, field] - score[column, fields]
-    free_fields, free_columns = np.delete(score[column], [field, *fields]), np.delete(score[:, field], [column, *rows])
-    lost = np.concatenate([swapped, -free_fields, -free_columns])
-    return float(score[column, field] + lost.min(initial=0.0))
+    swapped = score[rows, fields] - score[rows, field] - own[fields]
+    open_fields, free_columns = own.copy(), np.delete(score[:, field], [column, *rows])
+    open_fields[[field, *(theirs for other, theirs in others.items() if score[other, theirs] > own[theirs] + _TIE)]] = 0
+    lost = np.concatenate([swapped, -open_fields, -free_columns])
+    return float(own[field] + lost.min(initial=0.0))
