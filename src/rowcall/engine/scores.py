@@ -20,8 +20,7 @@ _CERTAIN = 0.89
 """Meanings that are less sure are second ones, such as German `Name` for a last name."""
 _DOUBTFUL = 0.79
 """They are proposed at most, unless values speak for them too."""
-_BARE = 0.89
-"""`Customer` is the name of a customer, rather than anything else of them."""
+_OF_WHOM = 0.92
 _GOOD = 0.9
 """The share of values that has to be read for the field to be likelier by it."""
 _FROM_VALUES = 0.35
@@ -50,6 +49,8 @@ class _Name:
     field: int
     text: str
     meaning: Meaning
+    alone: bool = False
+    """Whether a header has to say just that, and no word more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,8 @@ def _header_scores(fields: Mapping[str, Field], headers: Sequence[str]) -> dict[
     for place, header in enumerate(headers):
         for meaning in meanings(header, languages):
             for name in dict.fromkeys(_sharing(meaning, by_word)):
+                if name.alone and name.meaning.words != meaning.words:
+                    continue
                 weight = meaning.weight * name.meaning.weight
                 most = 1.0 if weight >= _CERTAIN else _DOUBTFUL
                 score = min(most, weight * likeness.between(meaning.words, name.meaning.words))
@@ -146,8 +149,9 @@ def _names(fields: Mapping[str, Field]) -> Iterator[_Name]:
     """All the ways to call each field, put into plain English."""
     for place, (name, field) in enumerate(fields.items()):
         for text in (name, *field.aliases, *_looked_up(name, field)):
-            for meaning in _called(text, field):
-                yield _Name(place, text.replace("_", " "), meaning)
+            shown = text.replace("_", " ")
+            yield from (_Name(place, shown, meaning) for meaning in _called(text, field))
+            yield from (_Name(place, shown, meaning, alone=True) for meaning in _whose_name(text))
 
 
 def _called(text: str, field: Field) -> Iterator[Meaning]:
@@ -158,8 +162,13 @@ def _called(text: str, field: Field) -> Iterator[Meaning]:
             yield Meaning((*meaning.words, "date"), meaning.weight)
         for other in other_names(meaning.words):
             yield Meaning(other, meaning.weight * _OTHER_NAME)
-    if len(usual.words) > 1 and usual.words[-1] == "name":
-        yield Meaning(usual.words[:-1], _BARE)
+
+
+def _whose_name(text: str) -> Iterator[Meaning]:
+    """`Customer` is the name of a customer, rather than anything else of them."""
+    for meaning in meanings(text)[:1]:
+        if len(meaning.words) > 1 and meaning.words[-1] == "name":
+            yield Meaning(meaning.words[:-1], _OF_WHOM)
 
 
 def _looked_up(name: str, field: Field) -> Iterator[str]:
