@@ -1,7 +1,8 @@
 """Measures how well columns are matched to fields: `python bench/mapping.py`.
 
 The labelled files lie in `mapping/`: those in `tuned` were looked at while the matcher was made, those in `held-out`
-only afterwards. Writes `mapping.json`, and ends with 1 when a must fails. `--wrong` shows the columns that went wrong.
+only afterwards; what that first look showed was mended since (docs/decisions.md). Writes `mapping.json`, and ends with
+1 when a must fails. `--wrong` shows the columns that went wrong.
 """
 
 import argparse

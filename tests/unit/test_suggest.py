@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rowcall import Boolean, Choice, Date, DateTime, Decimal, Email, Field, Importer, Integer, Lookup, Text, Uuid
-from rowcall.engine import assign, scores
+from rowcall.engine import assign, headers, scores
 from rowcall.engine import suggest as suggestions
 from rowcall.engine.assign import best_pairs
 from rowcall.engine.headers import meanings
@@ -182,6 +182,14 @@ def test_words_are_split_at_case_digits_and_punctuation() -> None:
 def test_hostile_headers_are_cut(header: str) -> None:
     assert one(People.fields, header, _TEXTS).confidence < SURE
     assert all(len(meaning.words) <= 200 for meaning in meanings(header))
+
+
+def test_every_word_of_the_dictionary_can_be_found() -> None:
+    told = headers._dictionary()
+    entries = [(key, meant) for language in told.meanings.values() for key, meant in language.items()]
+    assert len(entries) > 1000
+    assert not [key for key, _ in entries if set(key) & set(told.drop)]
+    assert not [meant for _, texts in entries for meant in texts if not meant.isascii()]
 
 
 def test_units_and_currencies_say_nothing() -> None:
