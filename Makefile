@@ -10,7 +10,7 @@ PORT ?= 8765
 MINUTES ?= 5
 SEED ?=
 
-.PHONY: help setup run test faults check bench bench-readers bench-api docs lock clean
+.PHONY: help setup run test faults check bench bench-readers bench-api bench-mapping docs lock clean
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -70,6 +70,9 @@ bench-readers: $(VENV)/.ready-bench ## measure reading and writing files against
 bench-api: ROWS = 300000
 bench-api: $(VENV)/.ready ## measure the service under load, and beside its engine (ROWS=300000)
 	@$(BIN)/python bench/api.py --rows $(ROWS)
+
+bench-mapping: $(VENV)/.ready ## measure how well columns are matched to fields
+	@$(BIN)/python bench/mapping.py --wrong
 
 docs: $(VENV)/.ready ## make the generated parts of the documentation anew
 	@$(BIN)/python docs/make_pages.py

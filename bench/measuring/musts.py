@@ -27,7 +27,7 @@ def at_most(name: str, must: float, value: float | None, aim: float | None = Non
     return Must(name=name, must=must, value=value, holds=None if value is None else value <= must, aim=aim)
 
 
-def musts_table(musts: list[Must], rows: int) -> Table:
+def musts_table(musts: list[Must], rows: int = _ROWS) -> Table:
     """The musts with their verdicts."""
     table = titled_table("Musts", 1, "", "must", "aim", "measured", "")
     if rows < _ROWS:

@@ -1,0 +1,1 @@
+"""How well columns of files are matched to fields: importers, labelled files, and figures."""
