@@ -6,10 +6,11 @@ RowcallError
 └── Final                  it won't: say so, stop
     ├── FileRefused        this file can't be read (or written) as asked; the message says where and what to do
     ├── WrongState         the job is not where this could be done; it says where it is and what can be
+    ├── NotSettled         a person has to say more before the job can go on; it says what
     └── RequestRefused     a Rowcall server refuses what it was asked for
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -54,6 +55,14 @@ class WrongState(Final):
         super().__init__(code, message, hint=hint)
         self.state = state
         self.allowed = list(allowed)
+
+
+class NotSettled(Final):
+    """Something is open that the job can't go on without."""
+
+    def __init__(self, code: str, message: str, *, hint: str = "", missing: Sequence[Mapping[str, Any]] = ()) -> None:
+        super().__init__(code, message, hint=hint)
+        self.missing = list(missing)
 
 
 class ServerUnavailable(Retryable):

@@ -69,7 +69,7 @@ def ingest(database: Database, connection: Connection[Any], job: Job, reading: R
                 ingesting.tell(under_way.popleft().result(), position, reading.file.size)
         for last in under_way:
             ingesting.tell(last.result(), reading.position, reading.file.size)
-    set_ingested(connection, job, reading.counts)
+    set_ingested(connection, job, reading.counts, reading.detected.format.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,25 +1,31 @@
-"""Columns of the file to fields of the importer, by exact name and alias; and how each column's texts are read."""
+"""Columns of the file to fields of the importer; and how each column's texts are read.
 
-import re
+By name and alias where nobody is to be asked, and what is missing ends the job. Else also by what header and values are
+like, and what isn't sure is left for a person to decide.
+"""
+
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, Literal
 
+import polars as pl
 from psycopg import Connection
 
+from rowcall.engine.suggest import SURE, Seen, Suggestion, suggest
 from rowcall.errors import Final
 from rowcall.formats import Column, Reading
-from rowcall.formats.columns import fold
+from rowcall.formats.columns import normal
 from rowcall.importer import Date, DateTime, Decimal, Field, Importer, Integer, Text
 from rowcall.importer.fields import ColumnReading
 from rowcall.model import Code
 from rowcall.store.jobs import Job, JobConfig
-from rowcall.store.mappings import ColumnMapping, Counted, columns_of, count_evidence, set_reading
+from rowcall.store.mappings import ColumnMapping, Counted, columns_of, count_evidence, decide_columns, set_reading
 
 _SAMPLE_ROWS = 10_000
 _SAMPLES = 3
-_WORDS = re.compile(r"[\W_]+")
+_LOOKED_AT = 300
+"""Values of each column that tell what it may be."""
 _EXACT_FORMATS = frozenset({"json", "ndjson", "parquet", "arrow", "xlsx", "xls", "xlsb", "ods"})
 """Formats that have numbers of their own, written with a point when they become text, and tell empty from none."""
 
@@ -29,13 +35,16 @@ def map_columns(
 ) -> list[ColumnMapping]:
     """Each column with its field. `needed` are fields that the target can't do without.
 
-    Raises when a required field gets no column, when two columns claim a field, or when `--map` names what isn't there.
-    A file without records of a format without a header, such as `[]`, has no columns to ask for.
+    Raises when `--map` names what isn't there; and, where nobody is to be asked, when a required field gets no column
+    or two columns claim a field. A file without records of a format without a header, such as `[]`, has no columns to
+    ask for.
     """
     if not reading.columns and not any(batch.frame.height or batch.bad for batch in reading):
         return []
     chosen = _overrides(importer, reading.columns, config.mapping)
     samples = _samples(reading)
+    if importer.flow.columns != "never":
+        return _suggested(importer, reading, config, chosen, samples)
     for place, field_name in _matches(importer, reading.columns, chosen, set(config.constants)).items():
         chosen[place] = field_name
     _require(importer, reading, chosen, config, needed)
@@ -43,6 +52,46 @@ def map_columns(
         _mapping(column, samples[place], chosen.get(place), by_hand=_named(column, config.mapping))
         for place, column in enumerate(reading.columns)
     ]
+
+
+def _suggested(
+    importer: type[Importer],
+    reading: Reading,
+    config: JobConfig,
+    chosen: Mapping[int, str],
+    samples: Sequence[list[str | None]],
+) -> list[ColumnMapping]:
+    """Each column with the field that it probably is."""
+    first = next((batch.frame.head(_LOOKED_AT) for batch in reading if batch.frame.height), None)
+    left = [place for place in _places(reading) if place not in chosen]
+    seen = [Seen(reading.columns[place].header, _values(first, place)) for place in left]
+    taken = {name for name in (*config.constants, *chosen.values()) if name}
+    found = dict(zip(left, suggest(importer.fields, seen, taken=taken), strict=True))
+    return [
+        _proposed(column, samples[place], found[place])
+        if place in found
+        else _mapping(column, samples[place], chosen[place], by_hand=True)
+        for place, column in enumerate(reading.columns)
+    ]
+
+
+def _proposed(column: Column, samples: list[str | None], found: Suggestion) -> ColumnMapping:
+    sure = found.field is not None and found.confidence >= SURE
+    open_ = found.field is not None or found.others
+    return ColumnMapping(
+        position=column.index,
+        header=column.name,
+        samples=samples,
+        target_field=found.field,
+        status="AUTO_MATCHED" if sure else "UNRESOLVED" if open_ else "IGNORED",
+        reason=found.reason,
+        confidence=found.confidence,
+        others=found.others,
+    )
+
+
+def _values(first: pl.DataFrame | None, place: int) -> list[str | None]:
+    return [] if first is None or place >= first.width else first.to_series(place).to_list()
 
 
 def _mapping(column: Column, samples: list[str | None], field_name: str | None, *, by_hand: bool) -> ColumnMapping:
@@ -61,9 +110,7 @@ def _mapping(column: Column, samples: list[str | None], field_name: str | None, 
 def _samples(reading: Reading) -> list[list[str | None]]:
     """The first three values of each column; of a column without any, none."""
     first = next((batch.frame.head(_SAMPLES) for batch in reading if batch.frame.height), None)
-    values = [
-        [] if first is None or place >= first.width else first.to_series(place).to_list() for place in _places(reading)
-    ]
+    values = [_values(first, place) for place in _places(reading)]
     return [column if any(column) else [] for column in values]
 
 
@@ -72,11 +119,6 @@ def _places(reading: Reading) -> range:
 
 
 # ------------------------------------------------------------------------------------------------------ which is which
-
-
-def normal(header: str) -> str:
-    """A header as compared: `Created At`, `created_at` and `CREATED-AT` are one."""
-    return _WORDS.sub("", fold(header))
 
 
 def _named(column: Column, mapping: Mapping[str, str]) -> bool:
@@ -230,30 +272,41 @@ def watched(importer: type[Importer], columns: Sequence[ColumnMapping]) -> dict[
 def blank_is_none(
     importer: type[Importer], columns: Sequence[ColumnMapping], *, kind: str, needed: frozenset[str]
 ) -> frozenset[int]:
-    """The columns of exact texts in which a blank cell is no value: CSV can't tell the two, and there may be none."""
+    """The columns of exact texts in which a blank cell is no value: CSV can't tell the two, and there may be none.
+
+    Columns that may become such are among them.
+    """
     if kind in _EXACT_FORMATS:
         return frozenset()
     exact = {name for name, declared in importer.fields.items() if isinstance(declared, Text) and declared.exact}
-    return frozenset(column.position for column in columns if column.target_field in exact - needed)
+    open_ = {None} if importer.flow.columns != "never" and exact else set[None]()
+    return frozenset(column.position for column in columns if column.target_field in exact - needed | open_)
 
 
-def decide_readings(
-    connection: Connection[Any], job: Job, importer: type[Importer], *, kind: str, doubtful: Set[int]
-) -> None:
+def decide_readings(connection: Connection[Any], job: Job, importer: type[Importer]) -> None:
     """For each column of dates or numbers: which order, which decimal mark. Asked of the values, never of one cell.
 
-    A sample decides where it can, else all rows. What stays open is a question for a person.
+    A sample decides where it can, else all rows. What stays open is a question for a person: it raises, or where the
+    importer has people asked, the column is unresolved.
     """
     for column in columns_of(connection, job.id):
-        if column.position not in doubtful:
+        if column.doubtful is False or column.date_order or column.decimal_mark:
             continue
-        declared = importer.fields.get(column.target_field or "")
-        if isinstance(declared, Date | DateTime):
-            order = _date_order(connection, job, column)
-            set_reading(connection, job.id, replace(column, date_order=order))
-        elif isinstance(declared, Decimal | Integer):
-            mark = _decimal_mark(connection, job, column, declared, exact=kind in _EXACT_FORMATS)
-            set_reading(connection, job.id, replace(column, decimal_mark=mark))
+        try:
+            _decide_reading(connection, job, column, importer.fields.get(column.target_field or ""))
+        except Final as error:
+            if importer.flow.columns == "never":
+                raise
+            decide_columns(connection, job.id, [replace(column, status="UNRESOLVED", reason=error.message)])
+
+
+def _decide_reading(connection: Connection[Any], job: Job, column: ColumnMapping, declared: Field | None) -> None:
+    if isinstance(declared, Date | DateTime):
+        order = _date_order(connection, job, column)
+        set_reading(connection, job.id, replace(column, date_order=order))
+    elif isinstance(declared, Decimal | Integer):
+        mark = _decimal_mark(connection, job, column, declared, exact=job.file_format in _EXACT_FORMATS)
+        set_reading(connection, job.id, replace(column, decimal_mark=mark))
 
 
 def _counted(

@@ -21,6 +21,8 @@ from rowcall.store.rows import pending_batches
 
 ASKED: dict[str, frozenset[State]] = {
     "start": frozenset({State.UPLOADED}),
+    "map": frozenset({State.COLUMN_MAPPING}),
+    "confirm": frozenset({State.COLUMN_MAPPING}),
     "submit": frozenset({State.VALIDATED}),
     "pause": WORKING,
     "resume": frozenset({State.PAUSED}),
@@ -29,7 +31,7 @@ ASKED: dict[str, frozenset[State]] = {
     "reprocess": frozenset({State.COMPLETED, State.COMPLETED_WITH_ERRORS}),
 }
 """What can be asked for, and in which states."""
-_FROM_HOLD = {"start", "kickoff"}
+_FROM_HOLD = {"start", "kickoff", "map", "confirm"}
 
 
 def allowed(job: Job) -> list[str]:
@@ -38,14 +40,15 @@ def allowed(job: Job) -> list[str]:
 
 
 def _fits(job: Job, name: str) -> bool:
-    if name in _FROM_HOLD and job.state is State.UPLOADED:
+    if name in _FROM_HOLD and job.state in (State.UPLOADED, State.COLUMN_MAPPING):
         return job.wish is Wish.HOLD
     if name == "submit" or name == "reprocess":
         return not job.config.dry_run
     return name == "cancel" or job.wish is not Wish.CANCEL
 
 
-def _require(job: Job, name: str) -> None:
+def require(job: Job, name: str) -> None:
+    """Refuse what can't be asked of a job as it is now."""
     may = allowed(job)
     if name not in may:
         waiting = f", and is to be {job.wish}led" if job.wish is Wish.CANCEL else ""
@@ -56,20 +59,20 @@ def _require(job: Job, name: str) -> None:
 
 def start(connection: Connection[Any], job: Job, *, slice_ms: int | None = None) -> Job:
     """Let a job that was held back begin."""
-    _require(job, "start")
+    require(job, "start")
     connection.execute(query("set_wish"), {"id": job.id, "wish": None})
     return _for_a_while(connection, job, slice_ms)
 
 
 def resume(connection: Connection[Any], job: Job, *, slice_ms: int | None = None) -> Job:
     """Let a paused job go on where it was."""
-    _require(job, "resume")
+    require(job, "resume")
     return _for_a_while(connection, jobs.move(connection, job, job.paused_from or State.PROCESSING), slice_ms)
 
 
 def kickoff(connection: Connection[Any], job: Job, slice_ms: int) -> Job:
     """Let a job work for a while; then it pauses."""
-    _require(job, "kickoff")
+    require(job, "kickoff")
     go_on = start if job.state is State.UPLOADED else resume
     return go_on(connection, job, slice_ms=slice_ms)
 
@@ -81,20 +84,20 @@ def _for_a_while(connection: Connection[Any], job: Job, slice_ms: int | None) ->
 
 def submit(connection: Connection[Any], job: Job, importer: type[Importer]) -> Job:
     """Have a job that was previewed committed. Called in a transaction."""
-    _require(job, "submit")
+    require(job, "submit")
     connection.execute(query("set_wish"), {"id": job.id, "wish": None})
     return start_processing(connection, job, importer)
 
 
 def pause(connection: Connection[Any], job: Job) -> Job:
     """Have a job stop for now. Called in a transaction."""
-    _require(job, "pause")
+    require(job, "pause")
     return _wished(connection, job, Wish.PAUSE)
 
 
 def cancel(connection: Connection[Any], job: Job) -> Job:
     """Have a job stop for good: what is done stays, the other rows are cancelled. Called in a transaction."""
-    _require(job, "cancel")
+    require(job, "cancel")
     return _wished(connection, job, Wish.CANCEL)
 
 
@@ -103,7 +106,7 @@ def _wished(connection: Connection[Any], job: Job, wish: Wish) -> Job:
     free = connection.execute(query("try_job"), {"id": job.id}).fetchone()
     now = jobs.get_job(connection, str(job.id))
     if now.state is not job.state:
-        _require(now, wish.value)
+        require(now, wish.value)
     return (granted(connection, now) if free and free[0] else None) or now
 
 
@@ -143,7 +146,7 @@ def to_try_again(statuses: Sequence[str] | None, rows: Sequence[int] | None) -> 
 
 def reprocess(connection: Connection[Any], job: Job, importer: type[Importer], which: Wanted) -> tuple[Job, int]:
     """Have failed or skipped rows tried again; also how many. Called in a transaction."""
-    _require(job, "reprocess")
+    require(job, "reprocess")
     if importer.atomic or issubclass(importer, WholeFileImporter):
         told = f"{importer.name} takes a file as a whole: single rows can't be tried again."
         raise Final(Code.BAD_REQUEST, told, hint="Import the corrected file.")

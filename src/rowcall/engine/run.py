@@ -14,6 +14,7 @@ from psycopg import Connection
 
 from rowcall.config import Settings
 from rowcall.engine import observe
+from rowcall.engine.columns import asks
 from rowcall.engine.commit import Hopes, Route, commit_next, shortest_route
 from rowcall.engine.duplicates import decide_duplicates
 from rowcall.engine.failures import failure_of
@@ -30,14 +31,14 @@ from rowcall.engine.second_look import look_again, plan_together, refers_to_itse
 from rowcall.engine.sequences import keep_ahead
 from rowcall.engine.waiting import decide_waiting
 from rowcall.engine.whole_file import process_whole_file
-from rowcall.engine.work import NO_TARGET, Work, checked_target, limits_of, prepare_work
+from rowcall.engine.work import NO_TARGET, Work, needed_by, prepare_work
 from rowcall.errors import Final, Retryable, RowcallError
 from rowcall.importer import Importer, ItemImporter, WholeFileImporter
-from rowcall.model import WORKING, Code, Progress, State
+from rowcall.model import WORKING, Code, Progress, State, Wish
 from rowcall.store import jobs, staging
 from rowcall.store.db import Database, translated
 from rowcall.store.jobs import Job
-from rowcall.store.mappings import add_columns, columns_of
+from rowcall.store.mappings import add_columns, columns_of, set_doubts
 from rowcall.store.queries import query
 from rowcall.store.rows import pending_batches
 
@@ -80,7 +81,7 @@ def advance(run: Run, control: Connection[Any], job: Job) -> Job:
         State.VALIDATING: _process,
         State.PROCESSING: _process,
     }
-    while step := steps.get(job.state):
+    while (step := steps.get(job.state)) and job.wish is not Wish.HOLD:
         _check(run, job)
         job = observe.observed(control, job, partial(step, run, control, job))
     return job
@@ -111,8 +112,7 @@ def _bring_in(run: Run, control: Connection[Any], job: Job) -> Job:
     """UPLOADED: fetch the file if need be, map the columns, then bring all rows into the database."""
     if job.file_sha256 is None:
         return _fetch(run, control, job)
-    target = checked_target(control, run.importer)
-    needed = frozenset(name for name, limits in limits_of(run.importer, target).items() if limits.required)
+    needed = needed_by(control, run.importer)
 
     def tell(rows: int, done: int, total: int) -> None:
         run.tell(Progress(phase="reading", rows=rows, done=done, total=total))
@@ -136,9 +136,8 @@ def _bring_in(run: Run, control: Connection[Any], job: Job) -> Job:
             blank_is_none=blank_is_none(run.importer, columns_of(control, job.id), kind=kind, needed=needed),
         )
         ingest(run.database, control, job, reading, how)
-    job = jobs.get_job(control, str(job.id))
-    decide_readings(control, job, run.importer, kind=kind, doubtful=how.seen)
-    return jobs.move(control, job, State.COLUMN_MAPPING)
+    set_doubts(control, job.id, {position: position in how.seen for position in how.watched})
+    return jobs.move(control, jobs.get_job(control, str(job.id)), State.COLUMN_MAPPING)
 
 
 def _fetch(run: Run, control: Connection[Any], job: Job) -> Job:
@@ -156,7 +155,10 @@ def _pace(run: Run) -> Pace:
 
 
 def _begin(run: Run, control: Connection[Any], job: Job) -> Job:
-    """COLUMN_MAPPING: settle what doesn't depend on the target, then start."""
+    """COLUMN_MAPPING: settle what doesn't depend on the target, then start; unless a person is to say something."""
+    decide_readings(control, job, run.importer)
+    if asks(run.importer, columns_of(control, job.id), job.config, needed_by(control, run.importer)):
+        return jobs.hold(control, job)
     work = prepare_work(control, job, run.importer, _scratch(run, job), dry=True)
     run.tell(Progress(phase="checking", rows=job.row_count or 0, done=0, total=job.row_count or 0))
     if work.target is not NO_TARGET:

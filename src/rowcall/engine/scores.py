@@ -8,7 +8,7 @@ import numpy as np
 from rowcall.engine.assign import Matrix
 from rowcall.engine.headers import Likeness, Meaning, alike, is_light, languages_of, meanings, other_names
 from rowcall.engine.looks import shares, told_by_values
-from rowcall.engine.map import normal
+from rowcall.formats.columns import normal
 from rowcall.importer import Date, DateTime, Field, Lookup
 
 POSSIBLE = 0.25

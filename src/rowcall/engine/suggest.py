@@ -11,8 +11,8 @@ from types import MappingProxyType
 import numpy as np
 
 from rowcall.engine.assign import Matrix, best_pairs
-from rowcall.engine.map import normal
 from rowcall.engine.scores import POSSIBLE, Scores, Seen, scored
+from rowcall.formats.columns import normal
 from rowcall.importer import Field
 
 SURE = 0.8

@@ -193,6 +193,12 @@ def _require_known_key(importer: type[Importer], target: Target) -> None:
         )
 
 
+def needed_by(connection: Connection[Any], importer: type[Importer]) -> frozenset[str]:
+    """The fields that the target can't do without."""
+    target = checked_target(connection, importer)
+    return frozenset(name for name, limits in limits_of(importer, target).items() if limits.required)
+
+
 def limits_of(importer: type[Importer], target: Target) -> dict[str, ColumnLimits]:
     """What the target's columns demand of the fields that fill them."""
     if target is NO_TARGET:

@@ -9,6 +9,7 @@ from rowcall.errors import FileRefused
 from rowcall.formats.reading import Column, Limits, Note
 from rowcall.model import Code
 
+_BETWEEN = re.compile(r"[\W_]+")
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]")
 
 
@@ -48,6 +49,11 @@ def fold(text: str) -> str:
     """A header as a person reads it: no case, no invisible characters, no width variants, single spaces."""
     text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
     return " ".join(text.casefold().split())
+
+
+def normal(header: str) -> str:
+    """A header as compared: `Created At`, `created_at` and `CREATED-AT` are one."""
+    return _BETWEEN.sub("", fold(header))
 
 
 def _notes(header: Sequence[str]) -> list[Note]:

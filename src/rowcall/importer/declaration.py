@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 from zoneinfo import available_timezones
 
 import polars as pl
@@ -14,7 +14,7 @@ from polars.exceptions import ComputeError, PolarsError
 from rowcall.errors import Final
 from rowcall.importer.fields import Field, Misdeclared, folded
 from rowcall.importer.lookups import Lookup
-from rowcall.importer.matching import Fail, Flow, Skip, Update, Version
+from rowcall.importer.matching import Ask, Fail, Flow, Skip, Update, Version
 from rowcall.importer.numbers import Decimal
 from rowcall.importer.rules import Rule, RuleDeclaration
 from rowcall.model import Code
@@ -125,6 +125,9 @@ def _setting_mistakes(importer: Class) -> Iterator[str]:
         yield ".on_match: one of Skip(), Update(), Version() and Fail() is expected."
     if not isinstance(importer.flow, Flow):  # pyright: ignore[reportUnnecessaryIsInstance] (as above)
         yield ".flow: a Flow is expected, such as Flow(preview=True)."
+    elif importer.flow.columns not in get_args(Ask):
+        listed = ", ".join(get_args(Ask))
+        yield f".flow: columns is {importer.flow.columns!r}; one of {listed} is expected."
     if not _NAME.fullmatch(importer.name):
         yield f".name is {importer.name!r}; small letters, digits and underscores are expected."
     if importer.target and (importer.target.count(".") > 1 or not all(importer.target.split("."))):

@@ -1,6 +1,7 @@
 """What an importer says about rows that are already there, and about the steps of its jobs."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +29,14 @@ class Fail:
 OnMatch = Skip | Update | Version | Fail
 
 
+Ask = Literal["never", "unsure", "always"]
+
+
 @dataclass(frozen=True, slots=True)
 class Flow:
     """At which steps a job waits for a person."""
 
     preview: bool = False
     """Show what would happen, and go on when that is confirmed."""
+    columns: Ask = "never"
+    """Ask which column is which field: never, where that isn't sure, or always. Never means names and aliases only."""

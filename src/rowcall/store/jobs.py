@@ -91,6 +91,8 @@ class Job:
     url: str | None
     """Where the file comes from, without login and query."""
     traceparent: str | None = None
+    file_format: str | None = None
+    """Known once the file is in."""
 
     @property
     def ended(self) -> bool:
@@ -253,11 +255,18 @@ def note_error(connection: Connection[Any], job: Job, error: RowcallError) -> No
     connection.execute(query("note_error"), {"id": job.id, "error": _error(error)})
 
 
-def set_ingested(connection: Connection[Any], job: Job, counts: Counts) -> None:
-    """The whole file is in: keep how many rows it has and how many lines are none."""
+def set_ingested(connection: Connection[Any], job: Job, counts: Counts, kind: str) -> None:
+    """The whole file is in: keep what it is, how many rows it has and how many lines are none."""
     other = counts.preamble + counts.comment
-    given = {"id": job.id, "rows": counts.rows, "header": counts.header, "blank": counts.blank, "other": other}
+    lines = {"header": counts.header, "blank": counts.blank, "other": other}
+    given = {"id": job.id, "rows": counts.rows, "format": kind, **lines}
     connection.execute(query("set_ingested"), given)
+
+
+def hold(connection: Connection[Any], job: Job) -> Job:
+    """The job, which goes on when somebody says so."""
+    connection.execute(query("hold_job"), {"id": job.id})
+    return get_job(connection, str(job.id))
 
 
 def counts_of(connection: Connection[Any], job: Job) -> JobCounts:

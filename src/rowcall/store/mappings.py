@@ -1,16 +1,18 @@
 """Which column of a job's file goes to which field, and how its texts are read."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
 
 from psycopg import Connection
 from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
 
 from rowcall.store.queries import query
 
 Evidence = Literal["date_evidence", "number_evidence"]
+ColumnStatus = Literal["UNRESOLVED", "AUTO_MATCHED", "USER_CONFIRMED", "USER_OVERRIDDEN", "IGNORED"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,10 +23,16 @@ class ColumnMapping:
     header: str
     samples: list[str | None]
     target_field: str | None
-    status: str
+    status: ColumnStatus
     reason: str
     decimal_mark: Literal[".", ","] | None = None
     date_order: Literal["dmy", "mdy", "ymd"] | None = None
+    confidence: float = 1.0
+    others: Sequence[tuple[str, float]] = ()
+    """Further fields that it could be, with how sure that is."""
+    doubtful: bool | None = None
+    """Whether it may have values that can be read in two ways; None: nobody looked."""
+    decided_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +56,8 @@ def add_columns(connection: Connection[Any], job_id: UUID, columns: Iterable[Col
             "field": column.target_field,
             "status": column.status,
             "reason": column.reason,
+            "confidence": column.confidence,
+            "others": Jsonb(list(column.others)),
         }
         for column in columns
     ]
@@ -58,6 +68,32 @@ def columns_of(connection: Connection[Any], job_id: UUID) -> list[ColumnMapping]
     """The mapping of a job, in the file's order."""
     cursor = connection.cursor(row_factory=class_row(ColumnMapping))
     return cursor.execute(query("get_columns"), {"id": job_id}).fetchall()
+
+
+def decide_columns(connection: Connection[Any], job_id: UUID, columns: Sequence[ColumnMapping]) -> None:
+    """Keep what a person decided of some columns. Fields can change places: all are freed before one is taken."""
+    positions = [column.position for column in columns]
+    connection.execute(query("free_columns"), {"id": job_id, "positions": positions})
+    given = [
+        {
+            "id": job_id,
+            "position": column.position,
+            "field": column.target_field,
+            "status": column.status,
+            "reason": column.reason,
+            "decimal": column.decimal_mark,
+            "order": column.date_order,
+            "by": column.decided_by,
+        }
+        for column in columns
+    ]
+    connection.cursor().executemany(query("decide_column"), given)
+
+
+def set_doubts(connection: Connection[Any], job_id: UUID, doubts: Mapping[int, bool]) -> None:
+    """Keep which columns may have values that can be read in two ways."""
+    given = [{"id": job_id, "position": position, "doubtful": doubtful} for position, doubtful in doubts.items()]
+    connection.cursor().executemany(query("set_doubt"), given)
 
 
 def set_reading(connection: Connection[Any], job_id: UUID, column: ColumnMapping) -> None:

@@ -81,6 +81,7 @@ CREATE TABLE rowcall.job (
     url                    text,
     -- what is fetched, with its login and query; forgotten when the file is there or the job has ended
     url_with_secrets       text,
+    file_format            text,
     CONSTRAINT job_has_file CHECK (
         file_sha256 IS NOT NULL OR state IN ('UPLOADED', 'PAUSED', 'CANCELLED', 'FAILED'))
 );
@@ -136,10 +137,18 @@ CREATE TABLE rowcall.column_mapping (
     header        text NOT NULL,
     samples       text[] NOT NULL,
     target_field  text,
-    status        text NOT NULL CHECK (status IN ('AUTO_MATCHED', 'USER_CONFIRMED', 'IGNORED')),
+    status        text NOT NULL CHECK (
+        status IN ('UNRESOLVED', 'AUTO_MATCHED', 'USER_CONFIRMED', 'USER_OVERRIDDEN', 'IGNORED')),
     reason        text NOT NULL,
     decimal_mark  text CHECK (decimal_mark IN ('.', ',')),
     date_order    text CHECK (date_order IN ('dmy', 'mdy', 'ymd')),
+    confidence    real NOT NULL DEFAULT 1,
+    -- [[field, confidence], ...]
+    others        jsonb NOT NULL DEFAULT '[]',
+    -- whether it may have values that can be read in two ways; null: nobody looked
+    doubtful      boolean,
+    decided_by    text,
+    decided_at    timestamptz,
     PRIMARY KEY (job_id, position)
 );
 CREATE UNIQUE INDEX column_mapping_field ON rowcall.column_mapping (job_id, target_field);

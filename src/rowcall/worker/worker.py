@@ -34,7 +34,7 @@ from rowcall.errors import Final, Retryable, RowcallError
 from rowcall.export import known_resources
 from rowcall.importer import Importer
 from rowcall.importer.registry import Registry
-from rowcall.model import WORKING, Code, State
+from rowcall.model import WORKING, Code, State, Wish
 from rowcall.store import jobs
 from rowcall.store.db import Database, session_settings
 from rowcall.store.jobs import Job
@@ -228,7 +228,8 @@ class Worker:
     def _nudge_next(self, connection: Connection[Any], job: Job) -> None:
         """A place is free: for the next job of the organisation that waits, then for this one if it is not through."""
         waiting = _one(connection, "next_waiting", {"organisation": job.organisation_id})
-        for job_id in dict.fromkeys([waiting, job.id if job.state in WORKING else None]):
+        goes_on = job.state in WORKING and job.wish is not Wish.HOLD
+        for job_id in dict.fromkeys([waiting, job.id if goes_on else None]):
             if job_id:
                 nudge(connection, job_id)
 

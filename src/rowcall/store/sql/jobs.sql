@@ -21,7 +21,7 @@ INSERT INTO rowcall.job_event (job_id, organisation_id, after) VALUES (%(id)s, %
 SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
        j.organisation_id, j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
        j.created_at, j.processing_started_at, j.completed_at, clock_timestamp() AS seen_at, j.last_error,
-       j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url,
+       j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url, j.file_format,
        CASE WHEN %(organisation)s::uuid IS NOT NULL THEN set_config('rowcall.job', j.id::text, true) END AS noted
 FROM rowcall.job j LEFT JOIN rowcall.file f ON f.sha256 = j.file_sha256
 WHERE (j.id = %(id)s OR j.number = %(number)s) AND j.removing_at IS NULL AND (%(organisation)s::uuid IS NULL OR j.organisation_id = %(organisation)s)
@@ -65,6 +65,10 @@ SELECT pg_try_advisory_xact_lock(hashtextextended('rowcall job ' || %(id)s::text
 -- Ask something of whoever works on a job.
 UPDATE rowcall.job SET wish = %(wish)s WHERE id = %(id)s
 
+-- hold_job --
+-- A job that goes on when somebody says so, unless something else was asked of it.
+UPDATE rowcall.job SET wish = 'hold' WHERE id = %(id)s AND wish IS NULL
+
 -- set_slice --
 -- Have a job pause by itself after so many milliseconds of work.
 UPDATE rowcall.job SET slice_ms = %(slice)s WHERE id = %(id)s
@@ -83,7 +87,8 @@ UPDATE rowcall.job SET last_error = %(error)s WHERE id = %(id)s
 
 -- set_ingested --
 -- The whole file is in `row`; how many rows it has and what stood beside them.
-UPDATE rowcall.job SET row_count = %(rows)s, header_lines = %(header)s, blank_lines = %(blank)s, other_lines = %(other)s
+UPDATE rowcall.job SET row_count = %(rows)s, header_lines = %(header)s, blank_lines = %(blank)s, other_lines = %(other)s,
+    file_format = %(format)s
 WHERE id = %(id)s
 
 -- job_counts --
@@ -103,7 +108,7 @@ SELECT id, fingerprint FROM rowcall.job WHERE organisation_id = %(organisation)s
 SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
        j.organisation_id, j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
        j.created_at, j.processing_started_at, j.completed_at, clock_timestamp() AS seen_at, j.last_error,
-       j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url
+       j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url, j.file_format
 FROM rowcall.job j LEFT JOIN rowcall.file f ON f.sha256 = j.file_sha256
 WHERE j.id = ANY (%(ids)s) AND j.removing_at IS NULL
 
@@ -112,7 +117,7 @@ WHERE j.id = ANY (%(ids)s) AND j.removing_at IS NULL
 SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
        j.organisation_id, j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
        j.created_at, j.processing_started_at, j.completed_at, clock_timestamp() AS seen_at, j.last_error,
-       j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url
+       j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url, j.file_format
 FROM rowcall.job j LEFT JOIN rowcall.file f ON f.sha256 = j.file_sha256
 WHERE j.removing_at IS NULL AND (%(organisation)s::uuid IS NULL OR j.organisation_id = %(organisation)s)
   AND (%(state)s::text IS NULL OR j.state = %(state)s) AND (%(importer)s::text IS NULL OR j.importer = %(importer)s)

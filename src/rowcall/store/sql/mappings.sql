@@ -1,12 +1,27 @@
 -- add_column --
 -- A column of the file and the field it goes to.
-INSERT INTO rowcall.column_mapping (job_id, position, header, samples, target_field, status, reason)
-VALUES (%(id)s, %(position)s, %(header)s, %(samples)s, %(field)s, %(status)s, %(reason)s)
+INSERT INTO rowcall.column_mapping (job_id, position, header, samples, target_field, status, reason, confidence, others)
+VALUES (%(id)s, %(position)s, %(header)s, %(samples)s, %(field)s, %(status)s, %(reason)s, %(confidence)s, %(others)s)
 
 -- get_columns --
 -- The columns of a job's file.
-SELECT position, header, samples, target_field, status, reason, decimal_mark, date_order
+SELECT position, header, samples, target_field, status, reason, decimal_mark, date_order, confidence, others, doubtful, decided_by
 FROM rowcall.column_mapping WHERE job_id = %(id)s ORDER BY position
+
+-- free_columns --
+-- Columns that something else is decided of.
+UPDATE rowcall.column_mapping SET target_field = NULL WHERE job_id = %(id)s AND position = ANY (%(positions)s)
+
+-- decide_column --
+-- What a person decided of a column.
+UPDATE rowcall.column_mapping
+SET target_field = %(field)s, status = %(status)s, reason = %(reason)s, confidence = 1, decimal_mark = %(decimal)s,
+    date_order = %(order)s, decided_by = %(by)s, decided_at = clock_timestamp()
+WHERE job_id = %(id)s AND position = %(position)s
+
+-- set_doubt --
+-- Whether a column may have values that can be read in two ways.
+UPDATE rowcall.column_mapping SET doubtful = %(doubtful)s WHERE job_id = %(id)s AND position = %(position)s
 
 -- set_column_reading --
 -- How the texts of a column are read.

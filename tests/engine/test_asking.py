@@ -1,0 +1,181 @@
+"""A job that isn't sure which column is which waits for a person, and goes on with what they say (A2, A3)."""
+
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rowcall import Date, Email, Final, Flow, Importer, Integer, Text
+from rowcall.engine import columns, moves
+from rowcall.engine.columns import ColumnUpdate
+from rowcall.engine.run import Run, run_job
+from rowcall.engine.start import start_job
+from rowcall.engine.work import needed_by
+from rowcall.errors import NotSettled, WrongState
+from rowcall.model import Code, State, Wish
+from rowcall.store.db import Database
+from rowcall.store.jobs import Job, JobConfig
+from rowcall.store.mappings import ColumnMapping, columns_of
+
+from .importing import Result, declared, result_of, settings_for, sql
+
+TABLE = "CREATE TABLE t (id int PRIMARY KEY, first_name text NOT NULL, email text, born date)"
+FIELDS: dict[str, Any] = {
+    "id": Integer(required=True),
+    "first_name": Text(required=True, aliases=["given name"]),
+    "email": Email(),
+    "born": Date(),
+}
+UNSURE = declared("t", flow=Flow(columns="unsure"), **FIELDS)
+ALWAYS = declared("t", flow=Flow(columns="always"), **FIELDS)
+
+
+class Asked:
+    """A job, and a person who is asked."""
+
+    def __init__(self, database: Database, folder: Path, importer: type[Importer], text: str, **config: Any) -> None:
+        self.database, self.importer = database, importer
+        self.settings = settings_for(database, folder)
+        with database.connect() as connection:
+            stream = BytesIO(text.encode())
+            self.job = start_job(
+                connection, self.settings, importer, stream, file_name="rows.csv", config=JobConfig(**config)
+            )
+        self.run()
+
+    def run(self) -> Job:
+        self.job = run_job(Run(self.database, self.importer, self.settings), self.job)
+        return self.job
+
+    def columns(self) -> list[ColumnMapping]:
+        with self.database.connect() as connection:
+            return columns_of(connection, self.job.id)
+
+    def told(self) -> list[tuple[str, str | None, str]]:
+        return [(column.header, column.target_field, column.status) for column in self.columns()]
+
+    def says(self, *updates: ColumnUpdate) -> None:
+        with self.database.connect() as connection, connection.transaction():
+            columns.update(connection, self.job, self.importer, updates, "ann")
+
+    def confirms(self) -> Result:
+        return result_of(self.database, self.importer, self.goes_on())
+
+    def goes_on(self) -> Job:
+        with self.database.connect() as connection, connection.transaction():
+            self.job = columns.confirm(connection, self.job, self.importer, needed_by(connection, self.importer), "ann")
+        return self.run()
+
+
+@pytest.fixture
+def table(database: Database) -> Database:
+    """A database with the table."""
+    sql(database, TABLE)
+    return database
+
+
+def test_a_sure_file_is_not_asked_about(table: Database, tmp_path: Path) -> None:
+    asked = Asked(table, tmp_path, UNSURE, "ID;Given Name;E-Mail;shoe size\n1;Ann;a@x.org;44\n")
+    assert asked.job.state is State.COMPLETED
+    assert asked.told()[3] == ("shoe size", None, "IGNORED")
+
+
+def test_what_is_missing_is_a_question_and_the_answer_is_taken(table: Database, tmp_path: Path) -> None:
+    asked = Asked(table, tmp_path, UNSURE, "id,who,email\n1,Ann,a@x.org\n2,Bob,b@x.org\n")
+    assert (asked.job.state, asked.job.wish, moves.allowed(asked.job)) == (
+        State.COLUMN_MAPPING,
+        Wish.HOLD,
+        ["map", "confirm", "pause", "cancel"],
+    )
+    assert asked.columns()[1].samples == ["Ann", "Bob"]
+    with pytest.raises(NotSettled) as caught:
+        asked.confirms()
+    assert caught.value.code == Code.MISSING_COLUMNS
+    assert caught.value.missing[0]["field"] == "first_name"
+    asked.says(ColumnUpdate(position=1, target_field="first_name"))
+    result = asked.confirms()
+    assert (result.job.state, result.values("first_name")) == (State.COMPLETED, ["Ann", "Bob"])
+    assert asked.told() == [
+        ("id", "id", "USER_CONFIRMED"),
+        ("who", "first_name", "USER_OVERRIDDEN"),
+        ("email", "email", "USER_CONFIRMED"),
+    ]
+    assert {column.decided_by for column in asked.columns()} == {"ann"}
+
+
+def test_it_can_be_asked_always(table: Database, tmp_path: Path) -> None:
+    asked = Asked(table, tmp_path, ALWAYS, "id,first_name\n1,Ann\n")
+    assert asked.job.wish is Wish.HOLD
+    assert asked.run().state is State.COLUMN_MAPPING  # whoever works on it in between changes nothing
+    assert asked.confirms().told == ["created"]
+
+
+def test_a_field_can_go_to_another_column_and_a_column_be_left_out(table: Database, tmp_path: Path) -> None:
+    asked = Asked(table, tmp_path, ALWAYS, "id,first_name,email,alias\n1,Ann,a@x.org,Nan\n")
+    asked.says(ColumnUpdate(position=3, target_field="first_name"), ColumnUpdate(position=2, ignore=True))
+    assert asked.told()[1:] == [
+        ("first_name", None, "UNRESOLVED"),
+        ("email", None, "IGNORED"),
+        ("alias", "first_name", "USER_OVERRIDDEN"),
+    ]
+    assert asked.confirms().values("first_name", "email") == [("Nan", None)]
+
+
+def test_fields_can_change_places(table: Database, tmp_path: Path) -> None:
+    asked = Asked(table, tmp_path, ALWAYS, "id,first_name,email\n1,a@x.org,Ann\n")
+    asked.says(ColumnUpdate(position=1, target_field="email"), ColumnUpdate(position=2, target_field="first_name"))
+    assert asked.confirms().values("first_name", "email") == [("Ann", "a@x.org")]
+
+
+def test_the_order_of_dates_is_a_question(table: Database, tmp_path: Path) -> None:
+    asked = Asked(table, tmp_path, UNSURE, "id,first_name,born\n1,Ann,03/04/1990\n")
+    assert (asked.job.state, asked.told()[2]) == (State.COLUMN_MAPPING, ("born", "born", "UNRESOLVED"))
+    assert "day or the month first" in asked.columns()[2].reason
+    assert asked.goes_on().state is State.COLUMN_MAPPING  # that doesn't say which
+    asked.says(ColumnUpdate(position=2, confirm=True, date_order="mdy"))
+    assert [str(day) for day in asked.confirms().values("born")] == ["1990-03-04"]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (ColumnUpdate(position=9, ignore=True), "no column at position 9"),
+        (ColumnUpdate(position=1, target_field="frist_name"), "no field 'frist_name'"),
+        (ColumnUpdate(position=1), "one of confirm, targetField and ignore"),
+        (ColumnUpdate(position=1, ignore=True, confirm=True), "one of confirm, targetField and ignore"),
+        (ColumnUpdate(position=3, confirm=True), "Nothing is proposed for column 'shoe'"),
+    ],
+)
+def test_answers_that_make_no_sense_are_refused(table: Database, tmp_path: Path, said: ColumnUpdate, told: str) -> None:
+    asked = Asked(table, tmp_path, ALWAYS, "id,first_name,email,shoe\n1,Ann,a@x.org,44\n")
+    before = asked.told()
+    with pytest.raises(Final, match=told):
+        asked.says(said)
+    with pytest.raises(Final, match="can't both go to 'email'"):
+        asked.says(ColumnUpdate(position=1, target_field="email"), ColumnUpdate(position=3, target_field="email"))
+    assert asked.told() == before
+
+
+def test_columns_of_a_job_that_does_not_wait_are_not_changed(table: Database, tmp_path: Path) -> None:
+    asked = Asked(table, tmp_path, UNSURE, "id,first_name\n1,Ann\n")
+    with pytest.raises(WrongState):
+        asked.says(ColumnUpdate(position=1, ignore=True))
+
+
+def test_a_job_that_waits_can_be_paused_and_cancelled(table: Database, tmp_path: Path) -> None:
+    asked = Asked(table, tmp_path, ALWAYS, "id,first_name\n1,Ann\n")
+    with table.connect() as connection:
+        with connection.transaction():
+            moves.pause(connection, asked.job)
+        assert asked.run().state is State.PAUSED
+        moves.resume(connection, asked.job)
+        assert (asked.run().state, asked.job.wish) == (State.COLUMN_MAPPING, Wish.HOLD)  # it still has to be asked
+        with connection.transaction():
+            moves.cancel(connection, asked.job)
+        assert asked.run().state is State.CANCELLED
+
+
+def test_a_declaration_says_what_it_can_be() -> None:
+    with pytest.raises(Final, match="columns is 'sometimes'; one of never, unsure, always is expected"):
+        declared("t", flow=Flow(columns="sometimes"), id=Integer())  # pyright: ignore[reportArgumentType] (the mistake)
