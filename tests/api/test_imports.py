@@ -154,3 +154,15 @@ def test_k21_there_is_no_job_on_bytes_that_could_not_be_stored(site: Site) -> No
     assert site.client.get("/v1/imports").json()["items"] == []
     assert stored(site) == []
     assert sent(site, text, key="once").status_code == 202
+
+
+def test_parameters_that_are_not_known_are_refused_instead_of_passed_over(site: Site) -> None:
+    asked = {"importer": "users", "dryRun": "true"}
+    answer = site.client.post("/v1/imports", params=asked, content=b"email,name\na@x.org,A\n")
+    assert (answer.status_code, answer.json()["detail"]) == (400, "There is no parameter 'dryRun'.")
+    assert site.client.get("/v1/imports").json()["items"] == []
+    asked = {"importer": "users", "config": '{"dryRun": true}'}
+    job = site.client.post("/v1/imports", params=asked, content=b"email,name\na@x.org,A\n").json()
+    assert job["dryRun"]
+    answer = site.client.get(f"/v1/imports/{job['id']}/items", params={"stauses": "failed"})
+    assert (answer.status_code, answer.json()["detail"]) == (400, "There is no parameter 'stauses'.")

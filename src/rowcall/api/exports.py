@@ -17,7 +17,7 @@ from rowcall.api.idempotency import TheKey
 from rowcall.api.items import TheView
 from rowcall.api.models import Text
 from rowcall.api.openapi import header_parameter, headers, links, refusals
-from rowcall.api.service import Caller, Service, TheCaller, TheService
+from rowcall.api.service import Caller, Service, TheCaller, TheService, refuse_others
 from rowcall.api.streams import ExportStream
 from rowcall.errors import Final, WrongState
 from rowcall.export import Resource, known_resources
@@ -120,7 +120,7 @@ def stream_export(
     bom: Bom = False,
 ) -> Response:
     """The rows of a resource as they are at one moment, sent as they are read."""
-    _refuse_others(request, {"resource", "format", "fields", "filter", "bom"})
+    refuse_others(request, {"resource", "format", "fields", "filter", "bom"})
     chosen = tuple(name.strip() for name in fields.split(",") if name.strip())
     asked = ExportRequest(format=format, resource=resource, fields=chosen, filters=tuple(filter or ()), bom=bom)
     return _stream(at, caller, asked, _file_name(resource_of(resource, _resources(at)).name, format))
@@ -141,7 +141,7 @@ def stream_results(
     bom: Bom = False,
 ) -> Response:
     """What became of the rows of a job, sent as they are read: just what the grid shows."""
-    _refuse_others(request, {"format", "statuses", "code", "field", "text", "sort", "bom"})
+    refuse_others(request, {"format", "statuses", "code", "field", "text", "sort", "bom"})
     asked = ExportRequest(format=format, job=job_id, view=view, bom=bom)
     with at.connection(caller) as connection:
         number = get_job(connection, str(job_id), organisation=caller.organisation).number
@@ -211,7 +211,7 @@ def create_results_export(
     bom: Bom = False,
 ) -> ExportAnswer:
     """Have what became of the rows of a job written in the background: just what the grid shows."""
-    _refuse_others(request, {"format", "statuses", "code", "field", "text", "sort", "bom"})
+    refuse_others(request, {"format", "statuses", "code", "field", "text", "sort", "bom"})
     asked = ExportRequest(format=format, job=job_id, view=view, bom=bom)
     return _created(response, at, caller, asked, key)
 
@@ -333,10 +333,3 @@ def _resources(at: Service) -> dict[str, Resource]:
 
 def _file_name(what: str, kind: WriteFormat) -> str:
     return f"{what}.{kind}"
-
-
-def _refuse_others(request: Request, known: set[str]) -> None:
-    """A misspelt filter that is passed over would export more than was asked for."""
-    if others := sorted(set(request.query_params) - known):
-        hint = f"Known are: {', '.join(sorted(known))}. Filters are written filter=field=value."
-        raise Final(Code.BAD_REQUEST, f"There is no parameter {others[0]!r}.", hint=hint)

@@ -15,7 +15,7 @@ from rowcall.api.audit import audit
 from rowcall.api.idempotency import TheKey
 from rowcall.api.models import ImportConfig, JobAnswer, JobPage, Text
 from rowcall.api.openapi import headers, links, ref, refusals
-from rowcall.api.service import Caller, ListCaller, Service, TheCaller, TheService
+from rowcall.api.service import Caller, ListCaller, Service, TheCaller, TheService, refuse_others
 from rowcall.api.uploads import Upload, received
 from rowcall.api.urls import UrlImport, named, names_url
 from rowcall.engine.documents import job_document
@@ -87,13 +87,19 @@ async def create_import(
     file_name: Annotated[
         Text | None, Query(alias="fileName", description="The name of a file that is the body itself.")
     ] = None,
+    config: Annotated[
+        Text | None, Query(description="How to read such a file and what to do: an `ImportConfig` as JSON.")
+    ] = None,
 ) -> JobAnswer:
     """Bring a file: in a form, or as the body itself, with `?importer=`. It is durable when this answers.
 
     Or have it fetched: JSON without `?importer=` tells from where. The same `Idempotency-Key` with the same content
     gives the same job.
     """
+    refuse_others(request, {"importer", "fileName", "config"})
     async with _upload(request, at, file_name) as upload:
+        if config is not None:
+            upload.fields.setdefault("config", config)
         name = upload.fields.get("importer") or importer
         if not name:
             raise Final(Code.BAD_REQUEST, "It isn't said which importer the file is for.", hint="Give `importer`.")

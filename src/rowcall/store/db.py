@@ -61,6 +61,10 @@ _NEEDED = {"sequence": "USAGE", "schema": "USAGE", "table": "SELECT, INSERT, UPD
 _DENIED = re.compile(rf"^permission denied for ({'|'.join(_NEEDED)}) (\S+)$")
 
 
+_LENT_WITHIN = 5.0
+"""Seconds that a request waits for a session before it is told that there is none."""
+
+
 def _nothing() -> None:
     pass
 
@@ -109,6 +113,7 @@ class Database:
             kwargs={"autocommit": True},
             min_size=1,
             max_size=size,
+            timeout=_LENT_WITHIN,
             open=False,
             configure=_set_up,
             check=_still_there,
