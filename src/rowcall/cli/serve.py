@@ -37,7 +37,7 @@ _HINTS = """There are no keys yet: everybody on this machine may ask for everyth
 
   curl -F file=@samples/content/users_messy.csv -F importer=users {url}/v1/imports
   curl '{url}/v1/imports?pageSize=1'
-  curl '{url}/v1/pending?statuses=failed'
+  curl '{url}/v1/pending?statuses=failed&userId=all'
   curl '{url}/v1/exports?resource=users&format=csv'
   curl {url}/v1/importers
   curl {url}/openapi.json
