@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import traceback
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -115,7 +116,7 @@ def _work(job: str, environment: dict[str, str], files: list[int]) -> None:
     finally:
         sys.stdout.flush()
         if code:
-            sys.excepthook(*sys.exc_info())  # pyright: ignore[reportArgumentType] (there is one)
+            traceback.print_exc()
         os.write(told, str(code).encode())
         os._exit(code)
 

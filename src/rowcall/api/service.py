@@ -109,5 +109,6 @@ ListCaller = Annotated[Caller, Depends(_caller_of_list)]
 def refuse_others(request: Request, known: Set[str]) -> None:
     """Refuse a misspelt parameter: passed over, more would be read or written than was asked for."""
     if others := sorted(set(request.query_params) - known):
-        hint = f"Known are: {', '.join(sorted(known))}."
+        filters = " Filters are written filter=field=value." if "filter" in known else ""
+        hint = f"Known are: {', '.join(sorted(known))}.{filters}"
         raise Final(Code.BAD_REQUEST, f"There is no parameter {others[0]!r}.", hint=hint)

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any, Literal
 
 from psycopg import Connection
 
+from rowcall.engine.map import check_field, near_miss, required_without
 from rowcall.engine.moves import require
 from rowcall.errors import Final, NotSettled
 from rowcall.importer import Importer
@@ -41,15 +41,10 @@ class Missing:
 
 
 def asks(importer: type[Importer], columns: Sequence[ColumnMapping], config: JobConfig, needed: frozenset[str]) -> bool:
-    """Whether a person is to say something before the job goes on."""
-    statuses = {column.status for column in columns}
-    match importer.flow.columns:
-        case "never":
-            return False
-        case "unsure":
-            return "UNRESOLVED" in statuses or bool(missing_fields(importer, columns, config, needed))
-        case "always":
-            return not statuses.isdisjoint(_ASKED_ALWAYS) or bool(missing_fields(importer, columns, config, needed))
+    """Whether a person is to say something before the job goes on, of an importer that has them asked."""
+    asked = _ASKED_ALWAYS if importer.flow.columns == "always" else ("UNRESOLVED",)
+    open_ = any(column.status in asked for column in columns)
+    return open_ or bool(missing_fields(importer, columns, config, needed))
 
 
 def missing_fields(
@@ -65,17 +60,13 @@ def missing_fields(
         return []  # a file without records
     statuses = (*_SETTLED, "UNRESOLVED") if proposed else _SETTLED
     given = {*config.constants, *(column.target_field for column in columns if column.status in statuses)}
-    return [
-        Missing(name, _near(name, columns))
-        for name, declared in importer.fields.items()
-        if name not in given and declared.default is None and (declared.required or name in needed)
-    ]
+    return [Missing(name, _near(importer, name, columns)) for name in required_without(importer, given, needed)]
 
 
-def _near(name: str, columns: Sequence[ColumnMapping]) -> str | None:
+def _near(importer: type[Importer], name: str, columns: Sequence[ColumnMapping]) -> str | None:
     free = [column for column in columns if column.status not in _SETTLED]
     likely = [column.header for column in free if name in (column.target_field, *(other for other, _ in column.others))]
-    return next(iter([*likely, *get_close_matches(name, [column.header for column in free], 1)]), None)
+    return likely[0] if likely else near_miss(name, importer.fields[name], [column.header for column in free])
 
 
 def not_settled(importer: type[Importer], missing: Sequence[Missing]) -> NotSettled:
@@ -131,10 +122,7 @@ def _decided(
     if name is None:
         told = f"Nothing is proposed for column {column.header!r} that could be confirmed."
         raise Final(Code.BAD_MAPPING, told, hint="Say `targetField` or `ignore`.")
-    if name not in importer.fields:
-        near = get_close_matches(name, list(importer.fields), 1)
-        hint = f"Did you mean {near[0]!r}?" if near else f"It has {', '.join(importer.fields)}."
-        raise Final(Code.BAD_MAPPING, f"Importer {importer.name} has no field {name!r}.", hint=hint)
+    check_field(importer, name)
     same = name == column.target_field
     return replace(
         column,

@@ -5,9 +5,9 @@ from dataclasses import fields as attributes
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from rowcall.engine.assign import Matrix
 from rowcall.importer import Boolean, Choice, Date, DateTime, Decimal, Email, Field, Integer, Text, Uuid
 from rowcall.importer.fields import ColumnReading
 
@@ -18,8 +18,6 @@ _ORDERS: tuple[Literal["ymd", "dmy", "mdy"], ...] = ("ymd", "dmy", "mdy")
 _MARKS: tuple[Literal[".", ","], ...] = (".", ",")
 _ELSEWHERE = frozenset({"name", "aliases", "help", "column", "required", "default"})
 """What a field has that doesn't change how it reads."""
-
-Matrix = npt.NDArray[np.float64]
 
 
 def shares(fields: Mapping[str, Field], columns: Sequence[Sequence[str | None]]) -> Matrix:

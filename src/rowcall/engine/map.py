@@ -138,9 +138,8 @@ def _overrides(importer: type[Importer], columns: Sequence[Column], mapping: Map
         if not exact:
             names = [column.name for column in columns]
             raise Final(Code.BAD_MAPPING, f"The file has no column {header!r}.", hint=_meant(header, names, "It has"))
-        if field_name and field_name not in importer.fields:
-            hint = _meant(field_name, list(importer.fields), "It has")
-            raise Final(Code.BAD_MAPPING, f"Importer {importer.name} has no field {field_name!r}.", hint=hint)
+        if field_name:
+            check_field(importer, field_name)
         chosen[exact[0]] = field_name
     _refuse_rivals(columns, chosen)
     return chosen
@@ -177,6 +176,22 @@ def _matches(
     return matched
 
 
+def check_field(importer: type[Importer], name: str) -> None:
+    """Refuse a field that the importer doesn't have."""
+    if name not in importer.fields:
+        hint = _meant(name, list(importer.fields), "It has")
+        raise Final(Code.BAD_MAPPING, f"Importer {importer.name} has no field {name!r}.", hint=hint)
+
+
+def required_without(importer: type[Importer], given: Set[str | None], needed: frozenset[str]) -> list[str]:
+    """The required fields that are not among those that get a value."""
+    return [
+        name
+        for name, declared in importer.fields.items()
+        if name not in given and declared.default is None and (declared.required or name in needed)
+    ]
+
+
 def _require(
     importer: type[Importer],
     reading: Reading,
@@ -184,12 +199,7 @@ def _require(
     config: JobConfig,
     needed: frozenset[str],
 ) -> None:
-    given = {*chosen.values(), *config.constants}
-    missing = [
-        name
-        for name, declared in importer.fields.items()
-        if name not in given and declared.default is None and (declared.required or name in needed)
-    ]
+    missing = required_without(importer, {*chosen.values(), *config.constants}, needed)
     if missing:
         left = [column for place, column in enumerate(reading.columns) if not chosen.get(place)]
         if not reading.columns:
@@ -222,7 +232,7 @@ def _no_header(importer: type[Importer], missing: Sequence[str], left: Sequence[
 
 
 def _missing(importer: type[Importer], missing: Sequence[str], left: Sequence[str], *, doubtful: bool) -> Final:
-    near = [_near_miss(name, importer.fields[name], left) for name in missing]
+    near = [near_miss(name, importer.fields[name], left) for name in missing]
     guesses = [f"--map '{header}={name}'" for name, header in zip(missing, near, strict=True) if header]
     listed = ", ".join(
         f"{name} (is it {header!r}?)" if header else name for name, header in zip(missing, near, strict=True)
@@ -240,7 +250,8 @@ def _missing(importer: type[Importer], missing: Sequence[str], left: Sequence[st
     )
 
 
-def _near_miss(name: str, declared: Field, left: Sequence[str]) -> str | None:
+def near_miss(name: str, declared: Field, left: Sequence[str]) -> str | None:
+    """The header that is most like a field's name or alias."""
     by_normal = {normal(header): header for header in left}
     for word in (name, *declared.aliases):
         near = get_close_matches(normal(word), list(by_normal), 1, 0.7)

@@ -157,8 +157,10 @@ def _pace(run: Run) -> Pace:
 def _begin(run: Run, control: Connection[Any], job: Job) -> Job:
     """COLUMN_MAPPING: settle what doesn't depend on the target, then start; unless a person is to say something."""
     decide_readings(control, job, run.importer)
-    if asks(run.importer, columns_of(control, job.id), job.config, needed_by(control, run.importer)):
-        return jobs.hold(control, job)
+    if run.importer.flow.columns != "never":
+        needed = needed_by(control, run.importer)
+        if asks(run.importer, columns_of(control, job.id), job.config, needed):
+            return jobs.hold(control, job)
     work = prepare_work(control, job, run.importer, _scratch(run, job), dry=True)
     run.tell(Progress(phase="checking", rows=job.row_count or 0, done=0, total=job.row_count or 0))
     if work.target is not NO_TARGET:
