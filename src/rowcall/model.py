@@ -202,38 +202,68 @@ class State(StrEnum):
 
     UPLOADED = "UPLOADED"
     COLUMN_MAPPING = "COLUMN_MAPPING"
+    CELL_MAPPING = "CELL_MAPPING"
+    FINGERPRINT_CHECK = "FINGERPRINT_CHECK"
+    FINGERPRINT_WARN = "FINGERPRINT_WARN"
+    FINGERPRINT_ABORT = "FINGERPRINT_ABORT"
     VALIDATING = "VALIDATING"
     VALIDATED = "VALIDATED"
     INVALID = "INVALID"
     PROCESSING = "PROCESSING"
     PAUSED = "PAUSED"
     CANCELLED = "CANCELLED"
+    SUPERSEDED = "SUPERSEDED"
     COMPLETED = "COMPLETED"
     COMPLETED_WITH_ERRORS = "COMPLETED_WITH_ERRORS"
+    REVERTING = "REVERTING"
+    REVERTED = "REVERTED"
     FAILED = "FAILED"
 
 
 _STOPS = frozenset({State.PAUSED, State.CANCELLED, State.FAILED})
-MOVES: dict[State, frozenset[State]] = {
+_STARTS = frozenset({State.VALIDATING, State.PROCESSING})
+_BACK = frozenset({State.COLUMN_MAPPING, State.CELL_MAPPING})
+"""Where a person can say otherwise, as long as nothing is written."""
+_UNWRITTEN: dict[State, frozenset[State]] = {
     State.UPLOADED: frozenset({State.COLUMN_MAPPING}) | _STOPS,
-    State.COLUMN_MAPPING: frozenset({State.VALIDATING, State.PROCESSING}) | _STOPS,
-    State.VALIDATING: frozenset({State.VALIDATED, State.INVALID, State.PROCESSING}) | _STOPS,
-    State.VALIDATED: frozenset({State.PROCESSING, State.CANCELLED}),
-    State.PROCESSING: frozenset({State.COMPLETED, State.COMPLETED_WITH_ERRORS, State.VALIDATING}) | _STOPS,
-    State.PAUSED: frozenset(
-        {State.UPLOADED, State.COLUMN_MAPPING, State.VALIDATING, State.PROCESSING, State.CANCELLED}
+    State.COLUMN_MAPPING: frozenset({State.CELL_MAPPING, State.FINGERPRINT_CHECK}) | _STARTS | _STOPS,
+    State.CELL_MAPPING: frozenset({State.COLUMN_MAPPING, State.FINGERPRINT_CHECK}) | _STARTS | _STOPS,
+    State.FINGERPRINT_CHECK: frozenset({State.FINGERPRINT_WARN, State.FINGERPRINT_ABORT}) | _STARTS | _STOPS,
+    State.FINGERPRINT_WARN: _BACK | _STARTS | {State.CANCELLED},
+    State.FINGERPRINT_ABORT: frozenset({State.FAILED}),
+    State.VALIDATING: frozenset({State.VALIDATED, State.INVALID, State.CELL_MAPPING, State.PROCESSING}) | _STOPS,
+    State.VALIDATED: _BACK | _STARTS | {State.CANCELLED},
+    State.PAUSED: _BACK | _STARTS | {State.UPLOADED, State.FINGERPRINT_CHECK, State.REVERTING, State.CANCELLED},
+}
+MOVES: dict[State, frozenset[State]] = {
+    **{state: after | {State.SUPERSEDED} for state, after in _UNWRITTEN.items()},
+    State.PROCESSING: frozenset(
+        {State.COMPLETED, State.COMPLETED_WITH_ERRORS, State.VALIDATING, State.CELL_MAPPING} | _STOPS
     ),
-    State.COMPLETED: frozenset({State.PROCESSING}),
-    State.COMPLETED_WITH_ERRORS: frozenset({State.PROCESSING}),
+    State.COMPLETED: frozenset({State.PROCESSING, State.REVERTING}),
+    State.COMPLETED_WITH_ERRORS: frozenset({State.PROCESSING, State.REVERTING}),
+    State.CANCELLED: frozenset({State.REVERTING}),
+    State.REVERTING: frozenset({State.REVERTED, State.PAUSED}),
+    State.REVERTED: frozenset(),
     State.INVALID: frozenset(),
-    State.CANCELLED: frozenset(),
+    State.SUPERSEDED: frozenset(),
     State.FAILED: frozenset(),
 }
 """The moves that a job may make."""
-WORKING = frozenset({State.UPLOADED, State.COLUMN_MAPPING, State.VALIDATING, State.PROCESSING})
+WORKING = frozenset(
+    {
+        *(State.UPLOADED, State.COLUMN_MAPPING, State.CELL_MAPPING, State.FINGERPRINT_CHECK),
+        *(State.VALIDATING, State.PROCESSING, State.REVERTING),
+    }
+)
 """The states in which there is something to do."""
-ENDED = frozenset({State.INVALID, State.CANCELLED, State.COMPLETED, State.COMPLETED_WITH_ERRORS, State.FAILED})
-"""The states in which there is nothing to do, unless rows are to be tried again."""
+ENDED = frozenset(
+    {
+        *(State.INVALID, State.CANCELLED, State.SUPERSEDED, State.COMPLETED, State.COMPLETED_WITH_ERRORS),
+        *(State.REVERTED, State.FAILED),
+    }
+)
+"""The states in which there is nothing to do, unless rows are to be tried again or taken back."""
 
 
 class Wish(StrEnum):

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from msgspec import Struct, field
 
-from rowcall.model import ENDED, Mode, State, Wish
+from rowcall.model import WORKING, Mode, State, Wish
 
 
 class Wire(Struct, rename="camel", frozen=True):
@@ -89,11 +89,11 @@ class Job(Wire, frozen=True, kw_only=True):
     def rests(self) -> bool:
         """Whether nothing happens to it until somebody asks for something."""
         if self.wish:
-            return self.wish == Wish.HOLD and self.state == State.UPLOADED
-        return self.state in _RESTING
+            return self.wish == Wish.HOLD and self.state in _HELD
+        return self.state not in WORKING
 
 
-_RESTING = ENDED | {State.VALIDATED, State.PAUSED}
+_HELD = (State.UPLOADED, State.COLUMN_MAPPING, State.CELL_MAPPING)
 
 
 class Issue(Wire, frozen=True, kw_only=True, omit_defaults=True):

@@ -13,8 +13,11 @@ from rowcall.store.jobs import Job
 _PHASES = {
     State.UPLOADED: "ingest",
     State.COLUMN_MAPPING: "prepare",
+    State.CELL_MAPPING: "prepare",
+    State.FINGERPRINT_CHECK: "prepare",
     State.VALIDATING: "check",
     State.PROCESSING: "commit",
+    State.REVERTING: "undo",
 }
 
 

@@ -49,6 +49,7 @@ _LONGEST_ROUND = 1.0
 _WATCHED_EVERY = 0.3
 _MOST_FAILURES = 20
 """In a row, of one batch, before the work is given up; the job can be resumed."""
+_UNWRITTEN = (State.UPLOADED, State.COLUMN_MAPPING, State.CELL_MAPPING, State.FINGERPRINT_CHECK)
 _PASSING: dict[str, int] = {
     Code.DATABASE_GONE: _MOST_FAILURES,
     Code.DATABASE_BUSY: _MOST_FAILURES,
@@ -77,7 +78,7 @@ def advance(run: Run, control: Connection[Any], job: Job) -> Job:
     """Take the job on until it ends or waits for a person. `control` holds the job's lock."""
     steps = {
         State.UPLOADED: _bring_in,
-        State.COLUMN_MAPPING: _begin,
+        State.COLUMN_MAPPING: _map,
         State.VALIDATING: _process,
         State.PROCESSING: _process,
     }
@@ -154,13 +155,18 @@ def _pace(run: Run) -> Pace:
     return Pace(run.settings.batch_rows_min, run.settings.batch_rows_max)
 
 
-def _begin(run: Run, control: Connection[Any], job: Job) -> Job:
-    """COLUMN_MAPPING: settle what doesn't depend on the target, then start; unless a person is to say something."""
+def _map(run: Run, control: Connection[Any], job: Job) -> Job:
+    """COLUMN_MAPPING: settle which column is which field and how it is read, unless a person is to say something."""
     decide_readings(control, job, run.importer)
     if run.importer.flow.columns != "never":
         needed = needed_by(control, run.importer)
         if asks(run.importer, columns_of(control, job.id), job.config, needed):
             return jobs.hold(control, job)
+    return _begin(run, control, job)
+
+
+def _begin(run: Run, control: Connection[Any], job: Job) -> Job:
+    """All is settled that people are asked about: decide what doesn't depend on the target, then start."""
     work = prepare_work(control, job, run.importer, _scratch(run, job), dry=True)
     run.tell(Progress(phase="checking", rows=job.row_count or 0, done=0, total=job.row_count or 0))
     if work.target is not NO_TARGET:
@@ -409,7 +415,7 @@ def _granted(control: Connection[Any], job: Job) -> Job | None:
 def _note(control: Connection[Any], job: Job, trouble: RowcallError, *, for_good: bool) -> None:
     """Keep why the work stopped. What we said no to ourselves, before anything was written, has failed for good."""
     now = jobs.get_job(control, str(job.id))
-    if for_good and now.state in (State.UPLOADED, State.COLUMN_MAPPING):
+    if for_good and now.state in _UNWRITTEN:
         observe.moved(control, now, jobs.move(control, now, State.FAILED, error=trouble))
     elif now.background and now.state in WORKING:  # else it would be tried again for ever
         observe.moved(control, now, jobs.move(control, now, State.PAUSED, error=trouble))

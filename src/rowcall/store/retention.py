@@ -14,7 +14,7 @@ from rowcall.store.files import FileStore
 from rowcall.store.queries import query
 
 _PAGE = 100
-_NEVER = [State.PROCESSING]
+_NEVER = [State.PROCESSING, State.REVERTING]
 """Unfinished work that has changed the target is for a person to end, however long ago it stopped."""
 _FIRST = UUID(int=0)
 

@@ -54,8 +54,9 @@ CREATE TABLE rowcall.job (
     file_name              text NOT NULL,
     account                text NOT NULL,
     state                  text NOT NULL CHECK (state IN (
-        'UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'VALIDATED', 'INVALID', 'PROCESSING', 'PAUSED', 'CANCELLED',
-        'COMPLETED', 'COMPLETED_WITH_ERRORS', 'FAILED')),
+        'UPLOADED', 'COLUMN_MAPPING', 'CELL_MAPPING', 'FINGERPRINT_CHECK', 'FINGERPRINT_WARN', 'FINGERPRINT_ABORT',
+        'VALIDATING', 'VALIDATED', 'INVALID', 'PROCESSING', 'PAUSED', 'CANCELLED', 'SUPERSEDED',
+        'COMPLETED', 'COMPLETED_WITH_ERRORS', 'REVERTING', 'REVERTED', 'FAILED')),
     row_count              bigint,
     header_lines           bigint NOT NULL DEFAULT 0,
     blank_lines            bigint NOT NULL DEFAULT 0,
@@ -83,14 +84,14 @@ CREATE TABLE rowcall.job (
     url_with_secrets       text,
     file_format            text,
     CONSTRAINT job_has_file CHECK (
-        file_sha256 IS NOT NULL OR state IN ('UPLOADED', 'PAUSED', 'CANCELLED', 'FAILED'))
+        file_sha256 IS NOT NULL OR state IN ('UPLOADED', 'PAUSED', 'CANCELLED', 'SUPERSEDED', 'FAILED'))
 );
 CREATE UNIQUE INDEX job_idempotency_key ON rowcall.job (organisation_id, idempotency_key);
 CREATE INDEX job_organisation ON rowcall.job (organisation_id, created_at DESC, id DESC);
 CREATE INDEX job_created_at ON rowcall.job (created_at DESC, id);
 CREATE INDEX job_file ON rowcall.job (file_sha256, organisation_id);
 CREATE INDEX job_unfinished ON rowcall.job (file_sha256, importer)
-    WHERE state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING');
+    WHERE state IN ('UPLOADED', 'COLUMN_MAPPING', 'CELL_MAPPING', 'FINGERPRINT_CHECK', 'VALIDATING', 'PROCESSING', 'REVERTING');
 
 -- Every move that a job made.
 CREATE TABLE rowcall.job_event (
@@ -305,7 +306,7 @@ CREATE FUNCTION rowcall.is_worked_on(job uuid) RETURNS boolean LANGUAGE sql STAB
           AND (l.classid::bigint << 32 | l.objid::bigint) = key)
 $$;
 CREATE INDEX job_working ON rowcall.job (organisation_id, created_at)
-    WHERE background AND state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING');
+    WHERE background AND state IN ('UPLOADED', 'COLUMN_MAPPING', 'CELL_MAPPING', 'FINGERPRINT_CHECK', 'VALIDATING', 'PROCESSING', 'REVERTING');
 
 -- Who may send requests. Jobs belong to an account by its name.
 CREATE TABLE rowcall.account (

@@ -100,7 +100,7 @@ ORDER BY o.row_number
 SELECT j.number || ' ' || j.state || ' since ' || to_char(j.created_at, 'YYYY-MM-DD HH24:MI')
        || coalesce(', stopped by ' || (j.last_error ->> 'code'), '') AS found
 FROM rowcall.job j
-WHERE j.state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING')
+WHERE j.state IN ('UPLOADED', 'COLUMN_MAPPING', 'CELL_MAPPING', 'FINGERPRINT_CHECK', 'VALIDATING', 'PROCESSING', 'REVERTING')
   AND NOT rowcall.is_worked_on(j.id)
 ORDER BY j.created_at
 
@@ -115,7 +115,7 @@ SELECT j.number || ' ' || j.state AS found FROM rowcall.job j, LATERAL (
     SELECT greatest(j.created_at,
                     (SELECT max(at) FROM rowcall.job_event e WHERE e.job_id = j.id),
                     (SELECT max(updated_at) FROM rowcall.batch b WHERE b.job_id = j.id)) AS last) heard
-WHERE j.background AND j.state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING')
+WHERE j.background AND j.state IN ('UPLOADED', 'COLUMN_MAPPING', 'CELL_MAPPING', 'FINGERPRINT_CHECK', 'VALIDATING', 'PROCESSING', 'REVERTING')
   AND j.wish IS DISTINCT FROM 'hold' AND heard.last < now() - interval '1 minute' AND NOT rowcall.is_worked_on(j.id)
 ORDER BY j.created_at
 

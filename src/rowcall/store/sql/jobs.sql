@@ -30,7 +30,7 @@ WHERE (j.id = %(id)s OR j.number = %(number)s) AND j.removing_at IS NULL AND (%(
 -- Unfinished jobs of the same file, importer and configuration, the oldest first.
 SELECT id::text FROM rowcall.job
 WHERE file_sha256 = %(sha256)s AND importer = %(importer)s AND config = %(config)s::jsonb AND NOT background AND removing_at IS NULL
-  AND state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING')
+  AND state IN ('UPLOADED', 'COLUMN_MAPPING', 'CELL_MAPPING', 'FINGERPRINT_CHECK', 'VALIDATING', 'PROCESSING', 'REVERTING')
 ORDER BY created_at, id
 
 -- lock_job --
@@ -142,7 +142,7 @@ SELECT id FROM (
     SELECT j.id, j.created_at, attended, row_number() OVER (
                PARTITION BY j.organisation_id ORDER BY attended DESC, j.created_at, j.id) AS place
     FROM rowcall.job j, rowcall.is_worked_on(j.id) AS attended
-    WHERE j.background AND j.removing_at IS NULL AND j.state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING')
+    WHERE j.background AND j.removing_at IS NULL AND j.state IN ('UPLOADED', 'COLUMN_MAPPING', 'CELL_MAPPING', 'FINGERPRINT_CHECK', 'VALIDATING', 'PROCESSING', 'REVERTING')
       AND j.wish IS DISTINCT FROM 'hold') each
 WHERE NOT attended AND place <= %(most)s
   AND NOT EXISTS (SELECT FROM rowcall_queue.procrastinate_jobs q
@@ -160,14 +160,14 @@ WHERE q.status = 'doing' AND NOT EXISTS (
 -- The oldest job of an organisation that waits for a worker.
 SELECT j.id FROM rowcall.job j
 WHERE j.organisation_id = %(organisation)s AND j.background AND j.removing_at IS NULL AND j.wish IS DISTINCT FROM 'hold'
-  AND j.state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING') AND NOT rowcall.is_worked_on(j.id)
+  AND j.state IN ('UPLOADED', 'COLUMN_MAPPING', 'CELL_MAPPING', 'FINGERPRINT_CHECK', 'VALIDATING', 'PROCESSING', 'REVERTING') AND NOT rowcall.is_worked_on(j.id)
 ORDER BY j.created_at, j.id LIMIT 1
 
 -- waiting_before --
 -- How many jobs of the same organisation wait for workers, or are worked on; a thousand is as good as more.
 SELECT count(*) FROM (
     SELECT FROM rowcall.job j
-    WHERE j.organisation_id = %(organisation)s AND j.background AND j.state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING')
+    WHERE j.organisation_id = %(organisation)s AND j.background AND j.state IN ('UPLOADED', 'COLUMN_MAPPING', 'CELL_MAPPING', 'FINGERPRINT_CHECK', 'VALIDATING', 'PROCESSING', 'REVERTING')
       AND j.id <> %(id)s
     LIMIT 1000) each
 
@@ -182,7 +182,7 @@ SELECT EXISTS (
         SELECT count(*) FILTER (WHERE rowcall.is_worked_on(j.id)) AS attended, count(*) AS unfinished
         FROM rowcall.job j
         WHERE j.organisation_id <> %(organisation)s AND j.background AND j.removing_at IS NULL AND j.wish IS DISTINCT FROM 'hold'
-          AND j.state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING')
+          AND j.state IN ('UPLOADED', 'COLUMN_MAPPING', 'CELL_MAPPING', 'FINGERPRINT_CHECK', 'VALIDATING', 'PROCESSING', 'REVERTING')
         GROUP BY j.organisation_id) each
     WHERE attended < least(unfinished, %(most)s))
 

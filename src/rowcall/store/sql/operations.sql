@@ -37,4 +37,4 @@ WHERE o.job_id = %(id)s AND o.status = 'failed' AND o.issues @> '[{"code": "NOT_
 -- Jobs that only a worker takes on.
 SELECT count(*) FROM rowcall.job
 WHERE background AND removing_at IS NULL AND wish IS DISTINCT FROM 'hold'
-  AND state IN ('UPLOADED', 'COLUMN_MAPPING', 'VALIDATING', 'PROCESSING')
+  AND state IN ('UPLOADED', 'COLUMN_MAPPING', 'CELL_MAPPING', 'FINGERPRINT_CHECK', 'VALIDATING', 'PROCESSING', 'REVERTING')
