@@ -7,6 +7,7 @@ RowcallError
     ├── FileRefused        this file can't be read (or written) as asked; the message says where and what to do
     ├── WrongState         the job is not where this could be done; it says where it is and what can be
     ├── NotSettled         a person has to say more before the job can go on; it says what
+    ├── DoesNotFit         a request has parts that don't fit; it says which
     └── RequestRefused     a Rowcall server refuses what it was asked for
 """
 
@@ -17,11 +18,18 @@ from typing import Any
 class RowcallError(Exception):
     """An error with a stable code, a sentence for a person, and what to do about it."""
 
-    def __init__(self, code: str, message: str, *, hint: str = "") -> None:
+    def __init__(self, code: str, message: str, *, hint: str = "", over_http: str = "") -> None:
         super().__init__(code, message, hint)
         self.code = code
         self.message = message
         self.hint = hint
+        self.over_http = over_http
+        """The hint for those who came over HTTP, where commands would be of no use to them."""
+
+    def told(self, *, over_http: bool) -> dict[str, str]:
+        """What is kept or sent of it, with the hint for those who are to read it."""
+        hint = (self.over_http if over_http else "") or self.hint
+        return {"code": self.code, "message": self.message, "hint": hint}
 
     def __str__(self) -> str:
         return f"{self.message} {self.hint}".strip()
@@ -50,9 +58,16 @@ class WrongState(Final):
     """The job is in a state in which this is not possible."""
 
     def __init__(
-        self, code: str, message: str, *, hint: str = "", state: str = "", allowed: Sequence[str] = ()
+        self,
+        code: str,
+        message: str,
+        *,
+        hint: str = "",
+        over_http: str = "",
+        state: str = "",
+        allowed: Sequence[str] = (),
     ) -> None:
-        super().__init__(code, message, hint=hint)
+        super().__init__(code, message, hint=hint, over_http=over_http)
         self.state = state
         self.allowed = list(allowed)
 
@@ -60,9 +75,28 @@ class WrongState(Final):
 class NotSettled(Final):
     """Something is open that the job can't go on without."""
 
-    def __init__(self, code: str, message: str, *, hint: str = "", missing: Sequence[Mapping[str, Any]] = ()) -> None:
-        super().__init__(code, message, hint=hint)
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        hint: str = "",
+        over_http: str = "",
+        missing: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        super().__init__(code, message, hint=hint, over_http=over_http)
         self.missing = list(missing)
+
+
+class DoesNotFit(Final):
+    """A request has parts that don't fit what is expected."""
+
+    def __init__(
+        self, code: str, message: str, *, hint: str = "", over_http: str = "", errors: Sequence[Mapping[str, str]] = ()
+    ) -> None:
+        super().__init__(code, message, hint=hint, over_http=over_http)
+        self.errors = list(errors)
+        """Each with its place, `at`, and a `message`."""
 
 
 class ServerUnavailable(Retryable):
@@ -74,11 +108,12 @@ class ServerUnavailable(Retryable):
         message: str,
         *,
         hint: str = "",
+        over_http: str = "",
         status: int | None = None,
         request_id: str | None = None,
         retry_after: float = 0,
     ) -> None:
-        super().__init__(code, message, hint=hint)
+        super().__init__(code, message, hint=hint, over_http=over_http)
         self.status = status
         self.request_id = request_id
         self.retry_after = retry_after
@@ -86,7 +121,7 @@ class ServerUnavailable(Retryable):
 
 
 class RequestRefused(Final):
-    """A server refuses a request: the same again is refused again."""
+    """A server refuses a request, or would: the same again is refused again."""
 
     def __init__(
         self,
@@ -94,12 +129,17 @@ class RequestRefused(Final):
         message: str,
         *,
         hint: str = "",
-        status: int,
+        over_http: str = "",
+        status: int | None = None,
         request_id: str | None = None,
         allowed: Sequence[str] = (),
+        errors: Sequence[Mapping[str, str]] = (),
     ) -> None:
-        super().__init__(code, message, hint=hint)
+        super().__init__(code, message, hint=hint, over_http=over_http)
         self.status = status
+        """What the server answered; None where it was not asked."""
         self.request_id = request_id
         self.allowed = list(allowed)
         """What can be asked of the job instead, where its state is the reason."""
+        self.errors = list(errors)
+        """Each part of the request that doesn't fit: `at` and `message`."""

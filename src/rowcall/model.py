@@ -334,3 +334,14 @@ class Scope(StrEnum):
     EXPORTS_READ = "exports:read"
     ADMIN = "admin"
     """To act as the admin that the account is."""
+
+
+TRUE = (
+    *("true", "t", "yes", "y", "1", "on", "ja", "oui", "si", "sí", "sì", "sim", "tak", "да"),
+    *("vrai", "wahr", "waar", "vero", "verdadero", "verdadeiro"),
+)
+FALSE = (
+    *("false", "f", "no", "n", "0", "off", "nein", "nee", "nej", "nei", "non", "não", "nao", "nie", "нет"),
+    *("faux", "falsch", "onwaar", "falso"),
+)
+"""Words in cells. Each language has words for both; `no` is that of several."""

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from rowcall import Client, RequestRefused, Retryable, ServerUnavailable
+from rowcall import Client, RequestRefused, ServerUnavailable
 from rowcall.api import events
 from rowcall.client import ExportOrder, ImportConfig, Job, View, client, waiting
+from rowcall.errors import FileRefused
 from rowcall.export import known_resources
 from rowcall.model import Mode
 from rowcall.worker.exports import Exporter
@@ -132,9 +133,28 @@ def test_jobs_are_moved(site: Site, at: Client) -> None:
     assert str(pickle.loads(pickle.dumps(refused.value))) == str(refused.value)
 
 
+def test_errors_are_of_the_documented_classes(site: Site, at: Client) -> None:
+    for wrong in ("nowhere", "ftp://example.org", "http://user:secret@example.org"):
+        with pytest.raises(RequestRefused) as told:
+            Client(wrong)
+        assert (told.value.code, told.value.status) == ("BAD_OPTION", None)
+        assert "secret" not in str(told.value)
+    with pytest.raises(RequestRefused, match="no key has"):
+        Client(at.url, "a key")
+    for job in ("BU209901010001", "00000000-0000-7000-8000-000000000000"):
+        with pytest.raises(RequestRefused) as told:
+            at.job(job)
+        assert (told.value.code, told.value.status) == ("JOB_NOT_FOUND", 404)
+    with pytest.raises(RequestRefused, match="body/config/encoding: ") as told:
+        at.import_url("https://example.org/a.csv", "users", ImportConfig(encoding="\0"))
+    assert [each["at"] for each in told.value.errors] == ["body/config/encoding"]
+    with pytest.raises(FileRefused, match="can't be opened"):
+        at.import_file("/nowhere/at/all.csv", "users")
+
+
 def test_waiting_ends_when_its_time_is_over(site: Site, at: Client) -> None:
     job = at.import_file(USERS.encode(), "users")
-    with pytest.raises(Retryable) as told:
+    with pytest.raises(ServerUnavailable) as told:
         at.wait(job, timeout=0.2)
     assert told.value.code == "NOT_DONE_YET"
     assert at.job(job).state == "UPLOADED"

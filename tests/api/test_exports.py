@@ -167,7 +167,7 @@ def test_what_is_wrong_with_a_request_is_told(site: Site) -> None:
     for text in ("nmae=x", "created_at=x", "name"):
         assert get(resource="users", filter=text) == refused(ordered(site, filters=[text])) == (422, "BAD_OPTION")
     assert get(resource="users", format="docx") == refused(ordered(site, format="docx")) == (422, "BAD_REQUEST")
-    assert get(resource="users", role="author") == (400, "BAD_REQUEST")
+    assert get(resource="users", role="author") == (422, "BAD_REQUEST")
     assert get() == (422, "BAD_REQUEST")
     contradictions: list[dict[str, Any]] = [
         {"resource": None},

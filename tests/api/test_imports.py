@@ -1,5 +1,8 @@
 """Files over HTTP become jobs, once for each key, and what became of their rows can be read."""
 
+import base64
+import json
+import re
 import resource
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
@@ -86,8 +89,8 @@ def test_a_file_that_is_too_large_leaves_nothing(site: Site) -> None:
     [
         ({"importer": "user"}, 404, "UNKNOWN_IMPORTER"),
         ({"importer": ""}, 400, "BAD_REQUEST"),
-        ({"config": "{"}, 400, "BAD_REQUEST"),
-        ({"config": '{"mode": "replace"}'}, 400, "BAD_REQUEST"),
+        ({"config": "{"}, 422, "BAD_REQUEST"),
+        ({"config": '{"mode": "replace"}'}, 422, "BAD_REQUEST"),
         ({"config": '{"constants": {"nope": "1"}}'}, 422, "BAD_MAPPING"),
     ],
 )
@@ -159,10 +162,62 @@ def test_k21_there_is_no_job_on_bytes_that_could_not_be_stored(site: Site) -> No
 def test_parameters_that_are_not_known_are_refused_instead_of_passed_over(site: Site) -> None:
     asked = {"importer": "users", "dryRun": "true"}
     answer = site.client.post("/v1/imports", params=asked, content=b"email,name\na@x.org,A\n")
-    assert (answer.status_code, answer.json()["detail"]) == (400, "There is no parameter 'dryRun'.")
+    assert (answer.status_code, answer.json()["detail"]) == (422, "There is no parameter 'dryRun'.")
     assert site.client.get("/v1/imports").json()["items"] == []
     asked = {"importer": "users", "config": '{"dryRun": true}'}
     job = site.client.post("/v1/imports", params=asked, content=b"email,name\na@x.org,A\n").json()
     assert job["dryRun"]
     answer = site.client.get(f"/v1/imports/{job['id']}/items", params={"stauses": "failed"})
-    assert (answer.status_code, answer.json()["detail"]) == (400, "There is no parameter 'stauses'.")
+    assert (answer.status_code, answer.json()["detail"]) == (422, "There is no parameter 'stauses'.")
+    assert answer.json()["errors"] == [{"at": "query/stauses", "message": "There is no such parameter"}]
+    assert "statuses" in answer.json()["hint"]
+
+
+def test_no_route_passes_over_a_parameter_that_it_does_not_declare(site: Site) -> None:
+    some = "00000000-0000-7000-8000-000000000000"
+    for path, item in site.client.get("/openapi.json").json()["paths"].items():
+        for method, operation in item.items():
+            if not path.startswith("/v1/"):
+                continue
+            where = re.sub(r"{(\w+)}", lambda name: "1" if name[1] == "row" else some, path)
+            answer = site.client.request(method, where, params={"nope": "1"}, headers={"Tus-Resumable": "1.0.0"})
+            assert answer.status_code == 422, (method, path, answer.text)
+            assert "422" in operation["responses"], (method, path)
+            if method != "head":
+                assert answer.json()["errors"] == [{"at": "query/nope", "message": "There is no such parameter"}]
+
+
+WRONG = '{"mode": "replace", "header": -1, "columns": {}}'
+
+
+@pytest.mark.parametrize("way", ["form", "raw", "url", "tus"])
+def test_all_that_is_wrong_with_a_configuration_is_told_with_its_place(site: Site, way: str) -> None:
+    if way == "form":
+        at, answer = "body/config", sent(site, config=WRONG)
+    elif way == "raw":
+        at = "query/config"
+        answer = site.client.post("/v1/imports", params={"importer": "users", "config": WRONG}, content=USERS)
+    elif way == "url":
+        order = {"url": "https://example.org/users.csv", "importer": "users", "config": json.loads(WRONG)}
+        at, answer = "body/config", site.client.post("/v1/imports", json=order)
+    else:
+        at, told = "header/Upload-Metadata/config", {"importer": "users", "config": WRONG}
+        metadata = ",".join(f"{name} {base64.b64encode(text.encode()).decode()}" for name, text in told.items())
+        headers = {"Tus-Resumable": "1.0.0", "Upload-Length": "5", "Upload-Metadata": metadata}
+        answer = site.client.post("/v1/uploads", headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (422, "BAD_REQUEST")
+    found = {each["at"]: each["message"] for each in answer.json()["errors"]}
+    assert found.keys() == {f"{at}/mode", f"{at}/header", f"{at}/columns"}
+    assert "insert" in found[f"{at}/mode"]
+
+
+def test_hints_of_jobs_that_came_over_http_are_for_http(site: Site) -> None:
+    job = sent(site, "post,name\na@x.org,A\n").json()
+    site.worker.advance(job["id"])
+    error = site.client.get(f"/v1/imports/{job['id']}").json()["error"]
+    assert error["code"] == "MISSING_COLUMNS"
+    assert "--map" not in error["hint"]
+    assert '"mapping"' in error["hint"]
+    unknown = site.client.get("/v1/imports/00000000-0000-7000-8000-000000000000").json()
+    assert "rowcall" not in unknown["hint"]
+    assert "GET /v1/imports" in unknown["hint"]

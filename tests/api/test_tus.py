@@ -254,7 +254,7 @@ def test_headers_that_can_not_be_understood_are_refused(site: Site, headers: dic
         ("5", metadata(filename="users.csv"), 400),
         ("5", "importer ???", 400),
         ("5", metadata(importer="user"), 404),
-        ("5", metadata(importer="users", config="{"), 400),
+        ("5", metadata(importer="users", config="{"), 422),
         ("5", metadata(importer="users", config='{"constants": {"nope": "1"}}'), 422),
         ("5", metadata(importer="users", idempotencyKey="x" * 256), 400),
     ],

@@ -94,8 +94,8 @@ def test_what_is_wrong_with_a_request_is_told(site: Site) -> None:
     kind = {"content-type": "application/json"}
     for body in ("{", "[]", '{"url": "https://example.org"}', '{"url": 1, "importer": "users"}', '{"file": 1}'):
         told = site.client.post("/v1/imports", content=body, headers=kind)
-        assert (told.status_code, told.json()["code"]) == (400, "BAD_REQUEST")
-    assert named(site, "https://example.org/", config={"mode": "no"}).status_code == 400
+        assert (told.status_code, told.json()["code"]) == (422, "BAD_REQUEST")
+    assert named(site, "https://example.org/", config={"mode": "no"}).status_code == 422
     assert named(site, "https://example.org/", importer="nobody").status_code == 404
     file = site.client.post("/v1/imports?importer=users", content='[{"email": "a@b.c"}]', headers=kind)
     assert (file.status_code, file.json()["url"]) == (202, None)

@@ -61,6 +61,8 @@ def moment(*parts: int) -> dt.datetime:
         (Boolean(), "true", True),
         (Boolean(), "NO", False),
         (Boolean(), "Ja", True),
+        *[(Boolean(), word, True) for word in ("sì", "SÌ", "waar", "tak", "vero")],
+        *[(Boolean(), word, False) for word in ("nee", "Nee", "nej", "nie", "onwaar", "falso")],
         (Integer(), "0042", 42),
         (Integer(), "-9223372036854775808", -(2**63)),
         (Integer(), "1,234,567", 1234567),

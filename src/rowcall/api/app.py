@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from anyio import to_thread
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rowcall.api import (
@@ -27,6 +27,7 @@ from rowcall.api import (
 )
 from rowcall.api.models import ImportConfig
 from rowcall.api.observed import Observed
+from rowcall.api.parameters import refuse_others
 from rowcall.api.probes import Probes
 from rowcall.api.service import Service
 from rowcall.api.urls import UrlImport
@@ -72,7 +73,9 @@ def create_app(service: Service, *, tracing: Tracing | None = None) -> FastAPI:
     guards.install(app, service)
     app.add_middleware(Observed, metrics=measured.http, tracing=tracing)
     app.add_middleware(_RequestIds)
-    for part in (imports, items, moves, events, tus, exports, importers, audit, health, metrics, webhooks):
+    for part in (imports, items, moves, events, tus, exports, importers, audit, webhooks):
+        app.include_router(part.router, dependencies=[Depends(refuse_others)])
+    for part in (health, metrics):  # whoever asks these may add what keeps caches away
         app.include_router(part.router)
     problems.install(app)
     openapi.install(app, ImportConfig, UrlImport)

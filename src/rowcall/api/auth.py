@@ -125,7 +125,9 @@ class Gate:
         if await self._keys_exist():
             raise _unauthenticated("A key is needed.", "Send it as `Authorization: Bearer KEY`.")
         if not is_local(request, self._service.settings.cors_origins):
-            hint = "Make one with `rowcall keys create` and send it as `Authorization: Bearer KEY`."
+            hint = (
+                "Send one as `Authorization: Bearer KEY`; whoever runs the service makes them: `rowcall keys create`."
+            )
             raise _unauthenticated("Without a key, only this machine itself is served.", hint)
         address, name = _address(request), request.state.request_id
         return Caller(LOCAL, "local", address, name, role=Role.ADMIN, scopes=frozenset(Scope))
@@ -184,10 +186,12 @@ def _is_loopback(url: str) -> bool:
 def _unknown(found: Found | None) -> _Refused:
     """Only whoever has the right key learns what became of it."""
     if found is None:
-        hint = "See that it is whole; `rowcall keys list` shows how keys begin."
+        hint = "See that it is whole. Whoever runs the service sees how keys begin."
         return _unauthenticated("The key is not known.", hint, bad=True)
     what = {"revoked": "was revoked", "expired": "has expired", "disabled": "is of an account that is disabled"}
-    return _unauthenticated(f"The key {what[found.refusal or '']}.", "`rowcall keys create` makes another.", bad=True)
+    return _unauthenticated(
+        f"The key {what[found.refusal or '']}.", "Ask whoever runs the service for another.", bad=True
+    )
 
 
 def _unauthenticated(detail: str, hint: str, *, bad: bool = False) -> _Refused:
@@ -199,7 +203,7 @@ def _unauthenticated(detail: str, hint: str, *, bad: bool = False) -> _Refused:
 def _forbidden(caller: Caller, needed: Scope) -> _Refused:
     by_role = needed is Scope.ADMIN and caller.role is not Role.ADMIN
     detail = "Only admins may do that." if by_role else f"The key lacks the scope {needed}."
-    answer = problem(403, Code.FORBIDDEN, detail, hint="`rowcall keys create` makes keys with other scopes.")
+    answer = problem(403, Code.FORBIDDEN, detail, hint="Ask whoever runs the service for a key with other scopes.")
     answer.headers["WWW-Authenticate"] = f'Bearer realm="rowcall", error="insufficient_scope", scope="{needed}"'
     return _Refused(answer)
 

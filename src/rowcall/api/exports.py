@@ -17,7 +17,7 @@ from rowcall.api.idempotency import TheKey
 from rowcall.api.items import TheView
 from rowcall.api.models import Text
 from rowcall.api.openapi import header_parameter, headers, links, refusals
-from rowcall.api.service import Caller, Service, TheCaller, TheService, refuse_others
+from rowcall.api.service import Caller, Service, TheCaller, TheService
 from rowcall.api.streams import ExportStream
 from rowcall.errors import Final, WrongState
 from rowcall.export import Resource, known_resources
@@ -100,7 +100,6 @@ Bom = Annotated[bool, Query(description="Begin a CSV file with a byte order mark
     responses={**_FILE, **refusals(*_STREAMED, Code.UNKNOWN_RESOURCE)},
 )
 def stream_export(
-    request: Request,
     at: TheService,
     caller: TheCaller,
     resource: Annotated[Text, Query(max_length=200, description="What a pack offers, such as `users`.")],
@@ -120,7 +119,6 @@ def stream_export(
     bom: Bom = False,
 ) -> Response:
     """The rows of a resource as they are at one moment, sent as they are read."""
-    refuse_others(request, {"resource", "format", "fields", "filter", "bom"})
     chosen = tuple(name.strip() for name in fields.split(",") if name.strip())
     asked = ExportRequest(format=format, resource=resource, fields=chosen, filters=tuple(filter or ()), bom=bom)
     return _stream(at, caller, asked, _file_name(resource_of(resource, _resources(at)).name, format))
@@ -132,7 +130,6 @@ def stream_export(
     responses={**_FILE, **refusals(*_STREAMED, Code.JOB_NOT_FOUND)},
 )
 def stream_results(
-    request: Request,
     job_id: UUID,
     at: TheService,
     caller: TheCaller,
@@ -141,7 +138,6 @@ def stream_results(
     bom: Bom = False,
 ) -> Response:
     """What became of the rows of a job, sent as they are read: just what the grid shows."""
-    refuse_others(request, {"format", "statuses", "code", "field", "text", "sort", "bom"})
     asked = ExportRequest(format=format, job=job_id, view=view, bom=bom)
     with at.connection(caller) as connection:
         number = get_job(connection, str(job_id), organisation=caller.organisation).number
@@ -200,7 +196,6 @@ def create_export(
     responses={**_CREATED, **refusals(Code.BAD_REQUEST, Code.JOB_NOT_FOUND, Code.KEY_REUSED)},
 )
 def create_results_export(
-    request: Request,
     job_id: UUID,
     response: Response,
     at: TheService,
@@ -211,7 +206,6 @@ def create_results_export(
     bom: Bom = False,
 ) -> ExportAnswer:
     """Have what became of the rows of a job written in the background: just what the grid shows."""
-    refuse_others(request, {"format", "statuses", "code", "field", "text", "sort", "bom"})
     asked = ExportRequest(format=format, job=job_id, view=view, bom=bom)
     return _created(response, at, caller, asked, key)
 

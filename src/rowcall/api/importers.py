@@ -59,7 +59,7 @@ class ImporterAnswer(ImporterSummary):
     rules: list[ImporterRule]
 
 
-@router.get("", responses=refusals(invalid=False))
+@router.get("", responses=refusals())
 def list_importers(at: TheService) -> list[ImporterSummary]:
     """The importers that there are."""
     return [ImporterSummary(**importer_summary(*each)) for each in at.registry.by_name().items()]

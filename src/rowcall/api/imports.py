@@ -15,7 +15,7 @@ from rowcall.api.audit import audit
 from rowcall.api.idempotency import TheKey
 from rowcall.api.models import ImportConfig, JobAnswer, JobPage, Text
 from rowcall.api.openapi import headers, links, ref, refusals
-from rowcall.api.service import Caller, ListCaller, Service, TheCaller, TheService, refuse_others
+from rowcall.api.service import Caller, ListCaller, Service, TheCaller, TheService
 from rowcall.api.uploads import Upload, received
 from rowcall.api.urls import UrlImport, named, names_url
 from rowcall.engine.documents import job_document
@@ -96,10 +96,9 @@ async def create_import(
     Or have it fetched: JSON without `?importer=` tells from where. The same `Idempotency-Key` with the same content
     gives the same job.
     """
-    refuse_others(request, {"importer", "fileName", "config"})
     async with _upload(request, at, file_name) as upload:
-        if config is not None:
-            upload.fields.setdefault("config", config)
+        if config is not None and "config" not in upload.fields:
+            upload.fields["config"], upload.config_at = config, "query/config"
         name = upload.fields.get("importer") or importer
         if not name:
             raise Final(Code.BAD_REQUEST, "It isn't said which importer the file is for.", hint="Give `importer`.")
@@ -126,7 +125,7 @@ def begin_import(
     note: Callable[[Connection[Any], Job], None] | None = None,
 ) -> tuple[Job, bool]:
     """The job of a file that is stored or to be fetched, and whether it is new; `note` is part of its transaction."""
-    known_as, asked = asked_for(at, name, upload.fields.get("config", "{}"))
+    known_as, asked = asked_for(at, name, upload.fields.get("config", "{}"), config_at=upload.config_at)
     config = asked.job_config()
     what = upload.file.sha256 if upload.file else upload.url_with_secrets
     content = [known_as, what, upload.name, msgspec.to_builtins(config), asked.hold]
@@ -156,10 +155,10 @@ def begin_import(
     return job, is_new
 
 
-def asked_for(at: Service, name: str, config: str) -> tuple[str, ImportConfig]:
+def asked_for(at: Service, name: str, config: str, *, config_at: str) -> tuple[str, ImportConfig]:
     """What an importer is known as, and a configuration that it can work with."""
     importer = at.registry.importer(name)
-    asked = ImportConfig.from_text(config)
+    asked = ImportConfig.from_text(config, at=config_at)
     check_config(importer, asked.job_config())
     return at.registry.name_of(importer), asked
 

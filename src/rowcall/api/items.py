@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Annotated, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Query
 
 from rowcall.api.models import (
     AttemptAnswer,
@@ -18,7 +18,7 @@ from rowcall.api.models import (
     Text,
 )
 from rowcall.api.openapi import refusals
-from rowcall.api.service import Caller, Service, TheCaller, TheService, narrowed, refuse_others
+from rowcall.api.service import Caller, Service, TheCaller, TheService, narrowed
 from rowcall.engine.documents import counts_document, issue_count_document, receipt_document, row_document
 from rowcall.engine.receipt import receipt_of
 from rowcall.errors import Final
@@ -63,7 +63,6 @@ TheView = Annotated[Wanted, Depends(_view)]
 
 @router.get("/imports/{job_id}/items", responses=_GRID)
 def read_items(
-    request: Request,
     job_id: UUID,
     at: TheService,
     caller: TheCaller,
@@ -76,7 +75,6 @@ def read_items(
     A page may have fewer rows than fit, even none, where many had to be looked at: there may be more as long as there
     is a `next`.
     """
-    refuse_others(request, {"statuses", "code", "field", "text", "sort", "after", "pageSize"})
     return _page(at, caller, job_id, replace(view, most=page_size), after)
 
 

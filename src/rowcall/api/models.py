@@ -8,9 +8,9 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError
 from pydantic.alias_generators import to_camel
 
-from rowcall.errors import Final
+from rowcall.api.problems import unfit
 from rowcall.formats import Format, ReadOptions
-from rowcall.model import ROW_STATUSES, Code, Mode, State, Wish
+from rowcall.model import ROW_STATUSES, Mode, State, Wish
 from rowcall.store.jobs import JobConfig
 
 _MOST = 2**31 - 1
@@ -28,11 +28,6 @@ class Wire(BaseModel):
     model_config = ConfigDict(
         alias_generator=to_camel, populate_by_name=True, extra="forbid", use_attribute_docstrings=True
     )
-
-
-def what_is_wrong(error: ValidationError) -> str:
-    """The complaints about a document, each with its place."""
-    return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
 
 
 _READ_OPTIONS = {option.name for option in fields(ReadOptions)} - {"limits"}
@@ -75,12 +70,12 @@ class ImportConfig(Wire):
     decimal: Literal[".", ","] | None = None
 
     @classmethod
-    def from_text(cls, text: str) -> Self:
-        """The configuration in a form's field."""
+    def from_text(cls, text: str, *, at: str) -> Self:
+        """The configuration that is at some place of a request."""
         try:
             return cls.model_validate_json(text or "{}")
         except ValidationError as error:
-            raise Final(Code.BAD_REQUEST, f"`config` doesn't fit: {what_is_wrong(error)}.") from error
+            raise unfit(error, at=at) from error
 
     def job_config(self) -> JobConfig:
         """The same for the engine."""

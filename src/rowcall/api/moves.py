@@ -37,9 +37,9 @@ def _moved(at: Service, caller: Caller, job_id: UUID, name: str, move: _Move) ->
             if error.code != Code.WRONG_STATE:
                 raise
             now = jobs.get_job(connection, str(job.id))
-            raise WrongState(
-                error.code, error.message, hint=error.hint, state=now.state, allowed=moves.allowed(now)
-            ) from error
+            told = error.told(over_http=True)
+            state, allowed = now.state, moves.allowed(now)
+            raise WrongState(error.code, error.message, hint=told["hint"], state=state, allowed=allowed) from error
         if job.state in WORKING:
             nudge(connection, job.id)
         audit(connection, caller, f"import.{name}", job.id, {"number": job.number})

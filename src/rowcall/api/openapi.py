@@ -13,7 +13,7 @@ from pydantic.json_schema import models_json_schema
 
 from rowcall.api.examples import EXAMPLES, REFUSALS
 from rowcall.api.models import Problem
-from rowcall.api.problems import MEDIA_TYPE, problem, status_of, title_of
+from rowcall.api.problems import MEDIA_TYPE, UNFIT, problem, status_of, title_of
 from rowcall.model import Code
 
 Part = dict[str, Any]
@@ -51,7 +51,14 @@ _HEADERS = {
     "Rowcall-Import": ("The import that it has become.", "/v1/imports/019a8c2e-5d0b-7c3a-9c41-2b7f6a1e0d11"),
 }
 _ALWAYS = {401: ("WWW-Authenticate",), 403: (), 416: ("Content-Range",), 429: ("Retry-After",), 503: ("Retry-After",)}
-_NAMES = {401: "Unauthenticated", 403: "Forbidden", 429: "TooManyRequests", 500: "InternalError", 503: "NotNow"}
+_NAMES = {
+    401: "Unauthenticated",
+    403: "Forbidden",
+    422: "DoesNotFit",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "NotNow",
+}
 _PARAMETERS = {
     "job_id": "The job's id, as `POST /v1/imports` told it.",
     "row": "The number of a row, from 1.",
@@ -119,7 +126,7 @@ def _problems(status: int, codes: list[Code]) -> Part:
 def _example(status: int, code: Code) -> Any:
     if status == 422 and code is Code.BAD_REQUEST:
         wrong = {"at": "query/pageSize", "message": "Input should be less than or equal to 1000"}
-        answer = problem(422, code, "The request doesn't fit what is expected.", errors=[wrong])
+        answer = problem(422, code, UNFIT, errors=[wrong])
     else:
         answer = problem(status, code, **REFUSALS[code])
     return json.loads(bytes(answer.body))
@@ -179,6 +186,7 @@ def _finished(document: Part, more: tuple[type[BaseModel], ...]) -> Part:
         for name, (told, example) in _HEADERS.items()
     }
     components["responses"] = {name: _problems(status, []) for status, name in _NAMES.items()}
+    components["responses"][_NAMES[422]] = _problems(422, [Code.BAD_REQUEST])
     components["securitySchemes"] = {
         _KEY: {"type": "http", "scheme": "bearer", "description": "A key of `rowcall keys create`."},
         _TOKEN: {"type": "http", "scheme": "bearer", "description": "The service's `ROWCALL_METRICS_TOKEN`."},

@@ -1,16 +1,17 @@
 """Errors as RFC 9457 problems: a status, a stable code, a sentence, and what to do."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
 from rowcall.engine.failures import failure_of
-from rowcall.errors import Retryable, RowcallError, WrongState
+from rowcall.errors import DoesNotFit, Retryable, RowcallError, WrongState
 from rowcall.model import Code
 from rowcall.telemetry.logs import logger
 
@@ -77,11 +78,13 @@ _KEPT_BACK: dict[str, str] = {
     Code.INTERNAL_ERROR: "Something went wrong here.",
     Code.SYSTEM_ERROR: "The machine that this runs on refused something.",
     Code.DATABASE_UNREACHABLE: "The database can't be reached.",
+    Code.FILE_STORE_AWAY: "The file store did not do it.",
 }
 """What is told of troubles of our own. What errors say in words may name paths, hosts and values."""
 _LATER = {429: "5", 503: "1"}
 """Seconds after which to come back, where nobody knows better."""
 MEDIA_TYPE = "application/problem+json"
+UNFIT = "The request doesn't fit what is expected."
 _log = logger(__name__)
 
 
@@ -118,13 +121,16 @@ def _failed(request: Request, error: Exception) -> JSONResponse:
 def problem_of(error: Exception, scope: Scope) -> JSONResponse:
     """The answer that tells of an exception."""
     failure = failure_of(error)
+    if isinstance(failure, DoesNotFit):
+        return problem(422, failure.code, failure.message, hint=failure.hint, errors=failure.errors)
     status = 503 if isinstance(failure, Retryable) else status_of(Code(failure.code))
     if failure.code in _KEPT_BACK:
         if failure.code != Code.INTERNAL_ERROR:  # that one goes on from here, and is logged where it arrives
             _log.error("kept back", code=failure.code, reason=failure.message)
         return problem(status, failure.code, _KEPT_BACK[failure.code], hint=see_logs(scope["state"]["request_id"]))
     where = {"state": failure.state, "allowed": failure.allowed} if isinstance(failure, WrongState) else {}
-    return problem(status, failure.code, failure.message, hint=failure.hint, **where)
+    told = failure.told(over_http=True)
+    return problem(status, told["code"], told["message"], hint=told["hint"], **where)
 
 
 def see_logs(request_id: str) -> str:
@@ -133,9 +139,18 @@ def see_logs(request_id: str) -> str:
 
 
 def _invalid(_: Request, error: Exception) -> JSONResponse:
-    found: Sequence[dict[str, Any]] = error.errors() if isinstance(error, RequestValidationError) else []
-    wrong = [{"at": "/".join(map(str, each["loc"])), "message": each["msg"]} for each in found]
-    return problem(422, Code.BAD_REQUEST, "The request doesn't fit what is expected.", errors=wrong)
+    found: Sequence[Mapping[str, Any]] = error.errors() if isinstance(error, RequestValidationError) else []
+    return problem(422, Code.BAD_REQUEST, UNFIT, errors=places(found))
+
+
+def unfit(found: ValidationError, *, at: str, hint: str = "") -> DoesNotFit:
+    """The refusal of a document that is at some place of the request."""
+    return DoesNotFit(Code.BAD_REQUEST, UNFIT, hint=hint, errors=places(found.errors(), at))
+
+
+def places(found: Iterable[Mapping[str, Any]], *before: str) -> list[dict[str, str]]:
+    """What is wrong, each with its place."""
+    return [{"at": "/".join([*before, *map(str, each["loc"])]), "message": each["msg"]} for each in found]
 
 
 def _refused(request: Request, error: Exception) -> JSONResponse:

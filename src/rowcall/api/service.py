@@ -1,6 +1,6 @@
 """What every request needs: settings, importers, connections, and who sent it."""
 
-from collections.abc import Generator, Set
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
@@ -104,11 +104,3 @@ TheService = Annotated[Service, Depends(_service)]
 TheCaller = Annotated[Caller, Depends(_caller)]
 ListCaller = Annotated[Caller, Depends(_caller_of_list)]
 """Of routes that list things: with `userId=me`, an admin sees only their own."""
-
-
-def refuse_others(request: Request, known: Set[str]) -> None:
-    """Refuse a misspelt parameter: passed over, more would be read or written than was asked for."""
-    if others := sorted(set(request.query_params) - known):
-        filters = " Filters are written filter=field=value." if "filter" in known else ""
-        hint = f"Known are: {', '.join(sorted(known))}.{filters}"
-        raise Final(Code.BAD_REQUEST, f"There is no parameter {others[0]!r}.", hint=hint)

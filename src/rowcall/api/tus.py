@@ -23,7 +23,17 @@ from rowcall.api.openapi import Answers, header_parameter, headers, refusals
 from rowcall.api.problems import problem
 from rowcall.api.service import TheCaller, TheService
 from rowcall.api.uploads import aside, file_name
-from rowcall.api.visits import ALGORITHMS, Visit, added, completed, deleted, pieces_of, received_with, visited
+from rowcall.api.visits import (
+    ALGORITHMS,
+    CONFIG_AT,
+    Visit,
+    added,
+    completed,
+    deleted,
+    pieces_of,
+    received_with,
+    visited,
+)
 from rowcall.errors import Final
 from rowcall.model import Code
 from rowcall.store.files import too_large
@@ -178,7 +188,7 @@ async def create_upload(
     if has_body:
         _require_body(request)
     told = _metadata(upload_metadata or "")
-    name, _ = asked_for(at, told.get("importer") or _missing("importer"), told.get("config", "{}"))
+    name, _ = asked_for(at, told.get("importer") or _missing("importer"), told.get("config", "{}"), config_at=CONFIG_AT)
     wanted = Wanted(
         organisation=caller.organisation,
         account=caller.account,

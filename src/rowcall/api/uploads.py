@@ -37,6 +37,8 @@ class Upload:
     file: StoredFile | None
     name: str
     fields: dict[str, str] = field(default_factory=dict[str, str])
+    config_at: str = "body/config"
+    """Where in the request the configuration is."""
     url: str | None = None
     url_with_secrets: str | None = field(default=None, repr=False)
 

@@ -7,7 +7,8 @@ from fastapi import Request
 from pydantic import Field, ValidationError
 from python_multipart.multipart import parse_options_header
 
-from rowcall.api.models import ImportConfig, Text, Wire, what_is_wrong
+from rowcall.api.models import ImportConfig, Text, Wire
+from rowcall.api.problems import unfit
 from rowcall.api.uploads import Upload
 from rowcall.config import Settings
 from rowcall.engine.fetch import admitted
@@ -43,7 +44,7 @@ async def named(request: Request, settings: Settings) -> AsyncGenerator[Upload]:
         asked = UrlImport.model_validate_json(bytes(body))
     except ValidationError as error:
         hint = "A JSON file itself is sent with `?importer=`."
-        raise Final(Code.BAD_REQUEST, f"The request doesn't fit: {what_is_wrong(error)}.", hint=hint) from None
+        raise unfit(error, at="body", hint=hint) from None
     place = admitted(settings, asked.url)
     fields = {"importer": asked.importer, "config": asked.config.model_dump_json(by_alias=True)}
     yield Upload(None, place.name, fields, url=place.shown, url_with_secrets=asked.url)

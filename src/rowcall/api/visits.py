@@ -28,6 +28,7 @@ from rowcall.store.pieces import Pieces
 from rowcall.store.uploads import Upload, Wanted
 
 ALGORITHMS = ("sha1", "sha256")
+CONFIG_AT = "header/Upload-Metadata/config"
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +204,7 @@ def _job_made(visit: Visit, pieces: Pieces | None) -> Visit:
         if not uploads.set_job(connection, upload, sender.organisation, job.id):
             raise Final(Code.UPLOAD_BUSY, f"Upload {upload.id} has become an import meanwhile.")
 
-    body = bodies.Upload(file, upload.file_name, {"config": upload.config})
+    body = bodies.Upload(file, upload.file_name, {"config": upload.config}, CONFIG_AT)
     try:
         begin_import(visit.at, sender, body, upload.importer, upload.idempotency_key, note)
     except Final as error:

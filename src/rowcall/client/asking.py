@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from typing import Any, TypeVar
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import httpx
 import msgspec
 
-from rowcall.errors import Final, RequestRefused, RowcallError, ServerUnavailable
+from rowcall.errors import RequestRefused, RowcallError, ServerUnavailable
 from rowcall.model import Code
 
 _T = TypeVar("_T")
@@ -132,7 +132,11 @@ class Asking:
             return RequestRefused(Code.SERVER_TOO_OLD, message, hint="Upgrade the server.", **named)
         if code == Code.UNAUTHENTICATED and not self._has_key:
             hint = "Set ROWCALL_KEY, or give Client(url, key=…). `rowcall keys create` makes one, on the server."
-        return RequestRefused(code, message, hint=hint, allowed=told.get("allowed") or (), **named)
+        errors: Sequence[Mapping[str, str]] = told.get("errors") or ()
+        if errors and message:
+            wrong = "; ".join(f"{each.get('at')}: {each.get('message')}" for each in errors)
+            message = f"{message.removesuffix('.')}: {wrong}."
+        return RequestRefused(code, message, hint=hint, allowed=told.get("allowed") or (), errors=errors, **named)
 
     def _not_rowcall(self, response: httpx.Response) -> RequestRefused:
         kind = response.headers.get("content-type", "").partition(";")[0] or "nothing"
@@ -194,16 +198,17 @@ def _checked_url(url: str) -> str:
         parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
-        raise Final(Code.BAD_OPTION, f"{url!r} is no address of a server.", hint=hint) from None
+        raise RequestRefused(Code.BAD_OPTION, f"{url!r} is no address of a server.", hint=hint) from None
     if parts.username or parts.password or parts.query or parts.fragment:  # not repeated here: it may be a secret
-        raise Final(Code.BAD_OPTION, "The server's address has more in it than host, port and path.", hint=hint)
+        told = "The server's address has more in it than host, port and path."
+        raise RequestRefused(Code.BAD_OPTION, told, hint=hint)
     if not good:
-        raise Final(Code.BAD_OPTION, f"{url!r} is no address of a server.", hint=hint)
+        raise RequestRefused(Code.BAD_OPTION, f"{url!r} is no address of a server.", hint=hint)
     return url.rstrip("/")
 
 
 def _checked_key(key: str) -> str:
     bare = key.strip()
     if not bare or not bare.isascii() or not bare.isprintable() or " " in bare:
-        raise Final(Code.BAD_OPTION, "The key is not one: it is empty, or has characters that no key has.")
+        raise RequestRefused(Code.BAD_OPTION, "The key is not one: it is empty, or has characters that no key has.")
     return bare

@@ -30,7 +30,7 @@ from rowcall.client.asking import Asking
 from rowcall.client.downloading import Received, Target, download, stream_to
 from rowcall.client.uploading import Sent, opened, send_unsized, upload
 from rowcall.client.waiting import looks_at, not_done_yet
-from rowcall.errors import Final
+from rowcall.errors import RequestRefused
 from rowcall.model import Code, ExportState
 
 _T = TypeVar("_T")
@@ -118,7 +118,8 @@ class Client:
         if isinstance(job, str) and (number := _number(job)):
             found = self._asking.ask(_Page[Job], "GET", "/v1/imports", params={"number": number}).items
             if not found:
-                raise Final(Code.JOB_NOT_FOUND, f"There is no job {job!r} on {self.url}.", hint="`jobs` lists them.")
+                told = f"There is no job {job!r} on {self.url}."
+                raise RequestRefused(Code.JOB_NOT_FOUND, told, hint="`jobs` lists them.", status=404)
             return found[0]
         return self._asking.ask(Job, "GET", self._path(job))
 
@@ -129,8 +130,8 @@ class Client:
     def wait(self, job: AnyJob, *, timeout: float | None = None, progress: Callable[[Job], None] | None = None) -> Job:
         """The job when nothing more happens by itself: it has ended, is paused, or waits to be submitted.
 
-        A job that has failed is returned, too: see its `state` and `error`. Past `timeout` seconds `Retryable` is
-        raised, with the code NOT_DONE_YET; the job goes on.
+        A job that has failed is returned, too: see its `state` and `error`. Past `timeout` seconds
+        `ServerUnavailable` is raised, with the code NOT_DONE_YET; the job goes on.
         """
         deadline = time.monotonic() + (float("inf") if timeout is None else timeout)
         for now in looks_at(self._asking, self._path(job), deadline):

@@ -9,7 +9,7 @@ import msgspec
 
 from rowcall.client.answers import Job
 from rowcall.client.asking import Asking
-from rowcall.errors import Retryable, RowcallError
+from rowcall.errors import RowcallError, ServerUnavailable
 from rowcall.model import Code
 
 _ASKED_EVERY = 1.0
@@ -56,6 +56,7 @@ def _told(asking: Asking, path: str, last_event: str, deadline: float) -> Iterat
                 return
 
 
-def not_done_yet(what: str, seconds: float) -> Retryable:
+def not_done_yet(what: str, seconds: float) -> ServerUnavailable:
     """Nobody waits any longer."""
-    return Retryable(Code.NOT_DONE_YET, f"{what} is not done after {seconds:g} s; it goes on.", hint="Wait again.")
+    told = f"{what} is not done after {seconds:g} s; it goes on."
+    return ServerUnavailable(Code.NOT_DONE_YET, told, hint="Wait again.")

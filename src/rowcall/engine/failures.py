@@ -23,4 +23,4 @@ def failure_of(error: Exception) -> RowcallError:
 
 def failure_document(error: RowcallError) -> dict[str, str]:
     """An error for a program."""
-    return {"code": error.code, "message": error.message, "hint": error.hint}
+    return error.told(over_http=False)

@@ -52,6 +52,7 @@ def finish_job(connection: Connection[Any], job: Job, importer: type[Importer]) 
             Code.OUT_OF_BALANCE,
             f"Job {job.number} does not add up: {balance}.",
             hint=f"Look at it with `rowcall doctor --verify {job.number}`.",
+            over_http="Whoever runs the service can have it looked at: it is a defect.",
         )
     if job.state is State.PROCESSING:
         importer().after(connection, job)

@@ -4,6 +4,7 @@ By name and alias where nobody is to be asked, and what is missing ends the job.
 like, and what isn't sure is left for a person to decide.
 """
 
+import json
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from difflib import get_close_matches
@@ -153,6 +154,7 @@ def _refuse_rivals(columns: Sequence[Column], chosen: Mapping[int, str]) -> None
                 Code.BAD_MAPPING,
                 f"Columns {', '.join(map(repr, rivals))} would all go to field {field_name!r}; one can.",
                 hint=f"Choose with --map '{rivals[0]}={field_name}', and leave others out with --map '{rivals[1]}='.",
+                over_http=f"Choose with {_config('mapping', {rivals[0]: field_name, rivals[1]: ''})}.",
             )
 
 
@@ -207,7 +209,8 @@ def _require(
                 f"No record of the file can be read, so that nothing is known of its columns; {importer.name} requires "
             )
             hint = "`rowcall inspect` shows what is wrong with the records."
-            raise Final(Code.MISSING_COLUMNS, f"{told}{', '.join(missing)}.", hint=hint)
+            over_http = "See that its records are whole."
+            raise Final(Code.MISSING_COLUMNS, f"{told}{', '.join(missing)}.", hint=hint, over_http=over_http)
         if left and not any(column.header for column in reading.columns):
             raise _no_header(importer, missing, left)
         doubtful = reading.detected.header is not None and not any(chosen.values())
@@ -218,6 +221,7 @@ def _require(
             Code.MISSING_COLUMNS,
             f"No column of the file belongs to a field of {importer.name}.",
             hint=f"Its fields are {names}. Map columns with --map 'Header=field'.",
+            over_http=f"Its fields are {names}. Map columns with {_config('mapping', {'Header': 'field'})}.",
         )
 
 
@@ -228,26 +232,38 @@ def _no_header(importer: type[Importer], missing: Sequence[str], left: Sequence[
         f"Name each with --map '{left[0].name}={missing[0]}', or write a header row above the data; if there is one, "
         "give its line with --header."
     )
-    return Final(Code.MISSING_COLUMNS, f"{told}{', '.join(missing)}.", hint=hint)
+    over_http = (
+        f"Name each with {_config('mapping', {left[0].name: missing[0]})}, or write a header row above the data; if "
+        f"there is one, give its line with {_config('header', 3)}."
+    )
+    return Final(Code.MISSING_COLUMNS, f"{told}{', '.join(missing)}.", hint=hint, over_http=over_http)
 
 
 def _missing(importer: type[Importer], missing: Sequence[str], left: Sequence[str], *, doubtful: bool) -> Final:
     near = [near_miss(name, importer.fields[name], left) for name in missing]
-    guesses = [f"--map '{header}={name}'" for name, header in zip(missing, near, strict=True) if header]
+    guesses = {header: name for name, header in zip(missing, near, strict=True) if header}
     listed = ", ".join(
         f"{name} (is it {header!r}?)" if header else name for name, header in zip(missing, near, strict=True)
     )
     unused = f"Columns not used: {', '.join(left)}." if left else "Every column of the file is used."
-    hint = (
-        f"Try {' '.join(guesses)}."
-        if guesses
-        else "Map one with --map 'Header=field', or give a value for all rows with --set field=value."
-    )
+    if guesses:
+        options = " ".join(f"--map '{header}={name}'" for header, name in guesses.items())
+        hint = f"Try {options}."
+        over_http = f"Try {_config('mapping', guesses)}."
+    else:
+        hint = "Map one with --map 'Header=field', or give a value for all rows with --set field=value."
+        mapping, constants = _config("mapping", {"Header": "field"}), _config("constants", {"field": "value"})
+        over_http = f"Map one with {mapping}, or give a value for all rows with {constants}."
     if doubtful and not guesses:
-        hint += " If these are values and the file has no header row, say --header 0."
-    return Final(
-        Code.MISSING_COLUMNS, f"Required by {importer.name} and not in the file: {listed}. {unused}", hint=hint
-    )
+        none = "If these are values and the file has no header row, say"
+        hint, over_http = f"{hint} {none} --header 0.", f"{over_http} {none} {_config('header', 0)}."
+    told = f"Required by {importer.name} and not in the file: {listed}. {unused}"
+    return Final(Code.MISSING_COLUMNS, told, hint=hint, over_http=over_http)
+
+
+def _config(name: str, value: object) -> str:
+    """How something is said in the configuration of an import over HTTP."""
+    return f"`config` {json.dumps({name: value}, ensure_ascii=False)}"
 
 
 def near_miss(name: str, declared: Field, left: Sequence[str]) -> str | None:
@@ -344,6 +360,7 @@ def _date_order(connection: Connection[Any], job: Job, column: ColumnMapping) ->
         f"Column {column.header!r} has dates such as {counted.example!r} that can be read with the day "
         f"or the month first, and {known}.",
         hint="Say which with --date-order dmy or --date-order mdy.",
+        over_http=f"Say which with {_config('dateOrder', 'dmy')}, or mdy.",
     )
 
 
@@ -364,6 +381,7 @@ def _decimal_mark(
         f"Column {column.header!r} has numbers such as {counted.example!r} whose "
         f"{(counted.example or '')[-4:-3]!r} can be a decimal mark or group digits, and no value tells which.",
         hint="Say which with --decimal point or --decimal comma.",
+        over_http=f"Say which with {_config('decimal', '.')}, or a comma.",
     )
 
 

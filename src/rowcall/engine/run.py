@@ -97,6 +97,7 @@ def _interrupted(job: Job) -> RowcallError:
         Code.INTERRUPTED,
         f"Job {job.number} was interrupted; what is done stays done.",
         hint=f"Finish it with: rowcall resume {job.number}",
+        over_http=f"Workers go on with it; if it is paused, POST /v1/imports/{job.id}/resume.",
     )
 
 
@@ -281,7 +282,13 @@ def _worker(run: Run, work: Work, hopes: Hopes, halt: threading.Event) -> None:
 def _given_up(job: Job, trouble: RowcallError) -> Final:
     """It was tried often enough: whoever called us need not try again, a person may."""
     message = f"Given up after {_MOST_FAILURES} attempts: {trouble.message}"
-    return Final(trouble.code, message, hint=f"When that is mended, go on with: rowcall resume {job.number}")
+    hint, over_http = (f"When that is mended, go on with: {how}" for how in _ways_on(job))
+    return Final(trouble.code, message, hint=hint, over_http=over_http)
+
+
+def _ways_on(job: Job) -> tuple[str, str]:
+    """How a job is resumed: on the command line, and over HTTP."""
+    return f"rowcall resume {job.number}", f"POST /v1/imports/{job.id}/resume"
 
 
 def _next_batch(run: Run, connection: Connection[Any], work: Work, hopes: Hopes) -> Callable[[], bool]:
@@ -322,6 +329,7 @@ def held(database: Database, job: Job) -> Generator[Connection[Any]]:
                 Code.JOB_BUSY,
                 f"Job {job.number} is being worked on by another process.",
                 hint="Wait for it: `rowcall jobs` shows how far it is.",
+                over_http=f"Wait for it: GET /v1/imports/{job.id} tells how far it is.",
             )
         yield control
 

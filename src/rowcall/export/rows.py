@@ -133,4 +133,5 @@ def _no_place(column: ExportColumn, value: str) -> FileRefused:
         Code.FORMAT_LIMIT,
         f"The field {column.name!r} has a value that {column.kind.dtype} can't hold, such as {value[:60]!r}.",
         hint="Export CSV or NDJSON, leave the field out with --fields, or those rows with --filter.",
+        over_http="Export CSV or NDJSON, leave the field out with `fields`, or those rows with `filter`.",
     )

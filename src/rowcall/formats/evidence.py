@@ -13,6 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 from rowcall.formats.reading import Batch, Column, Reading, ReadOptions
+from rowcall.model import FALSE, TRUE
 
 SAMPLE_ROWS = 10_000
 _SAMPLE_CELLS = 2_000_000
@@ -51,7 +52,7 @@ _MONTH_NAME = r"[\p{L}]{3,9}\.?"
 _POINT = r"(?:\d+|[1-9]\d{0,2}(?:[, '\x{a0}\x{202f}]\d{3})+)(?:\.\d+)?|\.\d+"
 _COMMA = r"(?:\d+|[1-9]\d{0,2}(?:[. '\x{a0}\x{202f}]\d{3})+)(?:,\d+)?|,\d+"
 _CURRENCY = r"(?:[$€£¥₹₽₺₩]|[A-Z]{3})"
-_TRUTH = "true|false|yes|no|y|n|t|f|0|1|on|off|ja|nein|oui|non|si|sí|sim|não|vrai|faux|wahr|falsch|да|нет"
+_TRUTH = "|".join((*TRUE, *FALSE))
 
 _PATTERNS = {
     Kind.UUID: r"^\{?[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}\}?$",

@@ -7,14 +7,12 @@ from decimal import Decimal as Exact
 import polars as pl
 
 from rowcall.importer.fields import FOUND, TEXT, Check, ColumnReading, DataType, Field, refused, said
-from rowcall.model import Code
+from rowcall.model import FALSE, TRUE, Code
 
 _GROUPING = {".": r"[,'’ \x{a0}\x{202f}]", ",": r"[.'’ \x{a0}\x{202f}]"}
 _DIGITS = 38
 _NO_NUMBER = r"^(?i-u:nan|[+-]?inf(?:inity)?)$"
 _PLACES = 12  # where neither the field nor its column says: 26 digits before the mark remain
-_TRUE = ("true", "t", "yes", "y", "1", "on", "ja", "oui", "si", "sí", "sim", "vrai", "wahr", "да")
-_FALSE = ("false", "f", "no", "n", "0", "off", "nein", "non", "não", "faux", "falsch", "нет")
 
 
 def _whole_digits(reading: ColumnReading) -> str:
@@ -208,7 +206,7 @@ class Boolean(Field):
 
     def forms(self) -> tuple[pl.Expr, ...]:
         text = pl.col(self.name)
-        words = dict.fromkeys(_TRUE, True) | dict.fromkeys(_FALSE, False)
+        words = dict.fromkeys(TRUE, True) | dict.fromkeys(FALSE, False)
         usual = pl.when(text.is_in(["true", "false"])).then(text == "true")
         return usual, text.str.to_lowercase().replace_strict(words, default=None, return_dtype=pl.Boolean)
 

@@ -278,4 +278,5 @@ def asking(where: str) -> Generator[None]:
         yield
     except (Boto3Error, BotoCoreError, ClientError) as error:
         hint = "Check ROWCALL_FILE_STORE, ROWCALL_S3_ENDPOINT and the credentials; `rowcall doctor` tries them."
-        raise Retryable(Code.FILE_STORE_AWAY, f"The file store {where} did not do it: {error}.", hint=hint) from error
+        told = f"The file store {where} did not do it: {error}."
+        raise Retryable(Code.FILE_STORE_AWAY, told, hint=hint) from error

@@ -198,4 +198,4 @@ def _export(row: dict[str, Any]) -> Export:
 
 
 def _error(error: RowcallError) -> Jsonb:
-    return Jsonb({"code": error.code, "message": error.message, "hint": error.hint})
+    return Jsonb(error.told(over_http=True))

@@ -174,7 +174,8 @@ def get_job(connection: Connection[Any], job: str, *, organisation: UUID | None 
 def job_in(found: Sequence[dict[str, Any]], job: str) -> Job:
     """The job that was asked for, of what `get_job` gave."""
     if not found:
-        raise Final(Code.JOB_NOT_FOUND, f"There is no job {job!r}.", hint="`rowcall jobs` lists them.")
+        hint, over_http = "`rowcall jobs` lists them.", "GET /v1/imports lists them."
+        raise Final(Code.JOB_NOT_FOUND, f"There is no job {job!r}.", hint=hint, over_http=over_http)
     return _job({name: value for name, value in found[0].items() if name != "noted"})
 
 
@@ -227,7 +228,8 @@ def take_interrupted(connection: Connection[Any], importer: str, sha256: str, co
         job = get_job(connection, job_id)
         if not locked and not job.ended:
             told = f"Job {job.number} is bringing in the same file in the same way, in another process."
-            raise Final(Code.JOB_BUSY, told, hint="Wait for it: `rowcall jobs` shows how far it is.")
+            hint = "Wait for it: `rowcall jobs` shows how far it is."
+            raise Final(Code.JOB_BUSY, told, hint=hint, over_http=f"GET /v1/imports/{job.id} tells how far it is.")
         if not job.ended:
             return job
         if locked:
@@ -237,7 +239,7 @@ def take_interrupted(connection: Connection[Any], importer: str, sha256: str, co
 
 def move(connection: Connection[Any], job: Job, state: State, *, error: RowcallError | None = None) -> Job:
     """The job in its next state. Somebody else may have moved it: then nothing happens and it is said so."""
-    given = {"id": job.id, "before": job.state, "after": state, "ended": state in ENDED, "error": _error(error)}
+    given = {"id": job.id, "before": job.state, "after": state, "ended": state in ENDED, "error": _error(job, error)}
     if state not in MOVES[job.state]:
         raise Final(Code.WRONG_STATE, f"Job {job.number} is {job.state}; that can't become {state}.")
     if connection.execute(query("move_job"), given).rowcount != 1:
@@ -246,13 +248,14 @@ def move(connection: Connection[Any], job: Job, state: State, *, error: RowcallE
             Code.WRONG_STATE,
             f"Job {job.number} was {job.state} and is {now.state} now; it was not moved to {state}.",
             hint="Look at it again with `rowcall jobs`.",
+            over_http=f"Look at it again: GET /v1/imports/{job.id}.",
         )
     return get_job(connection, str(job.id))
 
 
 def note_error(connection: Connection[Any], job: Job, error: RowcallError) -> None:
     """Keep the reason why work on the job stopped."""
-    connection.execute(query("note_error"), {"id": job.id, "error": _error(error)})
+    connection.execute(query("note_error"), {"id": job.id, "error": _error(job, error)})
 
 
 def set_ingested(connection: Connection[Any], job: Job, counts: Counts, kind: str) -> None:
@@ -282,8 +285,9 @@ def _uuid(text: str) -> UUID | None:
         return None
 
 
-def _error(error: RowcallError | None) -> Jsonb | None:
-    return Jsonb({"code": error.code, "message": error.message, "hint": error.hint}) if error else None
+def _error(job: Job, error: RowcallError | None) -> Jsonb | None:
+    """Why it stopped, for whoever brought it: over HTTP if workers go on with it, else on the command line."""
+    return Jsonb(error.told(over_http=job.background)) if error else None
 
 
 def _json(config: JobConfig) -> Jsonb:

@@ -102,7 +102,7 @@ def set_job(connection: Connection[Any], upload: Upload, organisation: UUID, job
 
 def set_error(connection: Connection[Any], upload: Upload, organisation: UUID, error: RowcallError) -> None:
     """Note why no job can be made of it."""
-    told = Jsonb({"code": error.code, "message": error.message, "hint": error.hint})
+    told = Jsonb(error.told(over_http=True))
     connection.execute(query("set_upload_error"), {"id": upload.id, "organisation": organisation, "error": told})
 
 
