@@ -1,24 +1,19 @@
 """A job that isn't sure which column is which waits for a person, and goes on with what they say (A2, A3)."""
 
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rowcall import Date, Email, Final, Flow, Importer, Integer, Text
-from rowcall.engine import columns, moves
+from rowcall import Date, Email, Final, Flow, Integer, Text
+from rowcall.engine import moves
 from rowcall.engine.columns import ColumnUpdate
-from rowcall.engine.run import Run, run_job
-from rowcall.engine.start import start_job
-from rowcall.engine.work import needed_by
 from rowcall.errors import NotSettled, WrongState
 from rowcall.model import Code, State, Wish
 from rowcall.store.db import Database
-from rowcall.store.jobs import Job, JobConfig
-from rowcall.store.mappings import ColumnMapping, columns_of
 
-from .importing import Result, declared, result_of, settings_for, sql
+from .asked import Asked
+from .importing import declared, sql
 
 TABLE = "CREATE TABLE t (id int PRIMARY KEY, first_name text NOT NULL, email text, born date)"
 FIELDS: dict[str, Any] = {
@@ -29,43 +24,6 @@ FIELDS: dict[str, Any] = {
 }
 UNSURE = declared("t", flow=Flow(columns="unsure"), **FIELDS)
 ALWAYS = declared("t", flow=Flow(columns="always"), **FIELDS)
-
-
-class Asked:
-    """A job, and a person who is asked."""
-
-    def __init__(self, database: Database, folder: Path, importer: type[Importer], text: str, **config: Any) -> None:
-        self.database, self.importer = database, importer
-        self.settings = settings_for(database, folder)
-        with database.connect() as connection:
-            stream = BytesIO(text.encode())
-            self.job = start_job(
-                connection, self.settings, importer, stream, file_name="rows.csv", config=JobConfig(**config)
-            )
-        self.run()
-
-    def run(self) -> Job:
-        self.job = run_job(Run(self.database, self.importer, self.settings), self.job)
-        return self.job
-
-    def columns(self) -> list[ColumnMapping]:
-        with self.database.connect() as connection:
-            return columns_of(connection, self.job.id)
-
-    def told(self) -> list[tuple[str, str | None, str]]:
-        return [(column.header, column.target_field, column.status) for column in self.columns()]
-
-    def says(self, *updates: ColumnUpdate) -> None:
-        with self.database.connect() as connection, connection.transaction():
-            columns.update(connection, self.job, self.importer, updates, "ann")
-
-    def confirms(self) -> Result:
-        return result_of(self.database, self.importer, self.goes_on())
-
-    def goes_on(self) -> Job:
-        with self.database.connect() as connection, connection.transaction():
-            self.job = columns.confirm(connection, self.job, self.importer, needed_by(connection, self.importer), "ann")
-        return self.run()
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def key_sets(work: Work) -> list[KeySet]:
 
     Last, where a row is taken once, the content of rows without a key.
     """
-    given = {*work.positions, *work.job.config.constants}
+    given = {*work.sources, *work.job.config.constants}
     fields = {field.column: name for name, field in work.importer.fields.items() if name in given}
     sets = [
         KeySet(key, "natural" if place else "key", _asked(work, key))
@@ -78,7 +78,7 @@ def key_sets(work: Work) -> list[KeySet]:
         if set(index.columns) <= set(fields)
     ]
     if work.importer.once:
-        sets.append(KeySet(tuple(work.positions), "content"))
+        sets.append(KeySet(tuple(work.sources), "content"))
     return sets
 
 
@@ -317,7 +317,7 @@ def _good(
     """The rows that can go to the target and have not lost yet, with their values of the key."""
     for start in range(0, len(numbers), _JUDGED):
         some = numbers[start : start + _JUDGED].tolist()
-        rows = read_rows(connection, work.job.id, dict(work.positions), first=some[0], last=some[-1], numbers=some)
+        rows = read_rows(connection, work.job.id, work.sources, first=some[0], last=some[-1], numbers=some)
         # what is looked for in vain has no value yet: rows can't be compared by it
         hopeful = set(one.fields).isdisjoint(work.own_lookups)
         good = judge_rows(connection, work, rows, NO_OUTCOMES, hopeful=hopeful).good

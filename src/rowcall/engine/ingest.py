@@ -25,7 +25,7 @@ from rowcall.store.db import Database
 from rowcall.store.files import StoredFile, file_store
 from rowcall.store.jobs import Job, set_ingested
 from rowcall.store.mappings import columns_of
-from rowcall.store.rows import Checkpoint, RowBatch, add_batch, checkpoint_of
+from rowcall.store.rows import Checkpoint, RowBatch, add_batch, checkpoint_of, filled_before
 
 _STORED = ["number", "line", "cells", "problems"]
 _RAW_KEPT = 10_000
@@ -56,6 +56,7 @@ def ingest(database: Database, connection: Connection[Any], job: Job, reading: R
     done = checkpoint_of(connection, job.id)
     if done.row:
         ingesting.seen.update(ingesting.watched)  # in the part that was read before, anything may have stood
+    ingesting.filled.update(filled_before(connection, job.id, len(reading.columns), done))
     with ExitStack() as stack:
         free: Queue[Connection[Any]] = Queue()
         for _ in range(ingesting.writers):
@@ -86,6 +87,8 @@ class Ingesting:
     """Columns by position in which a blank cell is no value, where a field would take it for an empty text."""
     seen: set[int] = field(default_factory=set[int])
     """Those of them that may have values of their pattern."""
+    filled: dict[int, int] = field(default_factory=dict[int, int])
+    """How many rows have a value in each column, by position."""
 
 
 def _store(free: "Queue[Connection[Any]]", job: Job, number: int, rows: pl.DataFrame, ingesting: Ingesting) -> int:
@@ -116,6 +119,7 @@ def _parts(
     waiting: list[pl.DataFrame] = []
     height = 0
     for batch in reading:
+        _count_filled(batch, done, ingesting.filled)
         rows = _rows(_without_blanks(batch, ingesting.blank_is_none), mapped)
         rows = rows.filter(pl.col("number") > done.row) if rows.height and rows.item(0, "number") <= done.row else rows
         waiting.append(rows)
@@ -127,6 +131,15 @@ def _parts(
             height -= size
     if height:
         yield pl.concat(waiting), reading.position
+
+
+def _count_filled(batch: Batch, done: Checkpoint, filled: dict[int, int]) -> None:
+    frame = batch.frame
+    if batch.numbers.len() and batch.numbers[0] <= done.row:
+        frame = frame.filter(batch.numbers > done.row)
+    counts = frame.select(pl.all().str.contains(r"\S").sum()).row(0) if frame.height else ()
+    for position, count in enumerate(counts):
+        filled[position] = filled.get(position, 0) + count
 
 
 def _without_blanks(batch: Batch, columns: frozenset[int]) -> Batch:

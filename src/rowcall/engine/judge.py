@@ -12,7 +12,7 @@ from rowcall.engine.verify import verify
 from rowcall.engine.work import Work
 from rowcall.model import Code, Status
 from rowcall.store.queries import query
-from rowcall.store.rows import PROBLEMS, RowBatch, brought, read_rows
+from rowcall.store.rows import PROBLEMS, RowBatch, Sources, brought, read_rows
 
 OUTCOMES = {"row_number": pl.Int64, "status": pl.String, "target_key": pl.String, "issues": pl.String}
 NO_OUTCOMES = pl.DataFrame(schema=OUTCOMES)
@@ -30,7 +30,7 @@ class Judged:
 
 def judge(connection: Connection[Any], work: Work, batch: RowBatch) -> Judged:
     """Read a batch's rows, look up, verify, and drop those that lose against another row of the file."""
-    rows = rows_of(connection, work, batch, dict(work.positions))
+    rows = rows_of(connection, work, batch, work.sources)
     waiting = _waiting(connection, work, batch)
     if waiting.height:
         rows = rows.filter(~pl.col("number").is_in(waiting["row_number"].implode()))
@@ -55,12 +55,12 @@ def _waiting(connection: Connection[Any], work: Work, batch: RowBatch) -> pl.Dat
     )
 
 
-def rows_of(connection: Connection[Any], work: Work, batch: RowBatch, positions: dict[str, int]) -> pl.DataFrame:
+def rows_of(connection: Connection[Any], work: Work, batch: RowBatch, sources: Sources) -> pl.DataFrame:
     """The rows of a batch, from beside this process if it brought them in, else from the database."""
-    rows = work.scratch.get(batch, positions)
+    rows = work.scratch.get(batch, sources)
     if rows is not None:
         return rows
-    return read_rows(connection, work.job.id, positions, first=batch.first_row, last=batch.last_row)
+    return read_rows(connection, work.job.id, sources, first=batch.first_row, last=batch.last_row)
 
 
 def judge_rows(
@@ -124,10 +124,10 @@ def _awaited(connection: Connection[Any], work: Work, unresolved: pl.DataFrame) 
     for name in work.own_lookups:
         missed = unresolved.filter((pl.col("field") == name) & (pl.col("code") == Code.NOT_FOUND.value))
         fields = [other for other, field in work.importer.fields.items() if field.column in work.lookups[name].by]
-        positions = [work.positions[other] for other in fields if other in work.positions]
-        if missed.height and positions:
+        sources = [work.sources[other] for other in fields if other in work.sources]
+        if missed.height and sources:
             texts = missed["value"].str.to_lowercase()
-            there = brought(connection, work.job.id, positions, texts.unique().to_list())
+            there = brought(connection, work.job.id, sources, texts.unique().to_list())
             found.append(missed.filter(texts.is_in(there)))
     return pl.concat(found) if found else None
 
@@ -154,7 +154,7 @@ def _problems(work: Work, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFram
     """What the reader said: outcomes of records that could not be read, issues of cells that hold no usable value."""
     broken: list[dict[str, Any]] = []
     cells: list[dict[str, Any]] = []
-    fields = {position: name for name, position in work.positions.items()}
+    fields = {position: name for name, source in work.sources.items() for position in source.positions}
     for number, text in rows.filter(pl.col(PROBLEMS).is_not_null()).select("number", PROBLEMS).iter_rows():
         said = msgspec.json.decode(text)
         if record := said.get("record"):

@@ -6,7 +6,7 @@ like, and what isn't sure is left for a person to decide.
 
 import json
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any, Literal
 
@@ -19,9 +19,11 @@ from rowcall.formats import Column, Reading
 from rowcall.formats.columns import normal
 from rowcall.importer import Date, DateTime, Decimal, Field, Importer, Integer, Text
 from rowcall.importer.fields import ColumnReading
+from rowcall.importer.matching import Ask
 from rowcall.model import Code
 from rowcall.store.jobs import Job, JobConfig
 from rowcall.store.mappings import ColumnMapping, Counted, columns_of, count_evidence, decide_columns, set_reading
+from rowcall.store.templates import Template, TemplateColumn
 
 _SAMPLE_ROWS = 10_000
 _SAMPLES = 3
@@ -31,10 +33,24 @@ _EXACT_FORMATS = frozenset({"json", "ndjson", "parquet", "arrow", "xlsx", "xls",
 """Formats that have numbers of their own, written with a point when they become text, and tell empty from none."""
 
 
-def map_columns(
-    importer: type[Importer], reading: Reading, config: JobConfig, *, needed: frozenset[str]
-) -> list[ColumnMapping]:
-    """Each column with its field. `needed` are fields that the target can't do without.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known before a file is looked at."""
+
+    needed: frozenset[str] = frozenset()
+    """Fields that the target can't do without."""
+    decisions: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Fields that people chose before, by `normal` header; an empty one means that the column was left out."""
+    template: Template | None = None
+
+
+def asking(importer: type[Importer], config: JobConfig) -> Ask:
+    """Whether a person is asked about the columns of a job."""
+    return config.ask or importer.flow.columns
+
+
+def map_columns(importer: type[Importer], reading: Reading, config: JobConfig, known: Known) -> list[ColumnMapping]:
+    """Each column with its field.
 
     Raises when `--map` names what isn't there; and, where nobody is to be asked, when a required field gets no column
     or two columns claim a field. A file without records of a format without a header, such as `[]`, has no columns to
@@ -42,15 +58,19 @@ def map_columns(
     """
     if not reading.columns and not any(batch.frame.height or batch.bad for batch in reading):
         return []
-    chosen = _overrides(importer, reading.columns, config.mapping)
     samples = _samples(reading)
-    if importer.flow.columns != "never":
-        return _suggested(importer, reading, config, chosen, samples)
-    for place, field_name in _matches(importer, reading.columns, chosen, set(config.constants)).items():
-        chosen[place] = field_name
-    _require(importer, reading, chosen, config, needed)
+    settled = _as_asked(importer, reading, config, samples)
+    if known.template:
+        settled |= _as_saved(importer, reading, config, known.template, settled, samples)
+    if asking(importer, config) != "never":
+        found = _suggested(importer, reading, config, known, settled)
+        settled |= {place: _proposed(reading.columns[place], samples[place], each) for place, each in found.items()}
+        return [settled[place] for place in _places(reading)]
+    chosen = {place: column.target_field or "" for place, column in settled.items()}
+    chosen |= _matches(importer, reading.columns, chosen, set(config.constants))
+    _require(importer, reading, chosen, config, known.needed)
     return [
-        _mapping(column, samples[place], chosen.get(place), by_hand=_named(column, config.mapping))
+        settled.get(place) or _by_name(column, samples[place], chosen.get(place))
         for place, column in enumerate(reading.columns)
     ]
 
@@ -59,21 +79,15 @@ def _suggested(
     importer: type[Importer],
     reading: Reading,
     config: JobConfig,
-    chosen: Mapping[int, str],
-    samples: Sequence[list[str | None]],
-) -> list[ColumnMapping]:
-    """Each column with the field that it probably is."""
+    known: Known,
+    settled: Mapping[int, ColumnMapping],
+) -> dict[int, Suggestion]:
+    """For each column that isn't settled, the field that it probably is."""
     first = next((batch.frame.head(_LOOKED_AT) for batch in reading if batch.frame.height), None)
-    left = [place for place in _places(reading) if place not in chosen]
+    left = [place for place in _places(reading) if place not in settled]
     seen = [Seen(reading.columns[place].header, _values(first, place)) for place in left]
-    taken = {name for name in (*config.constants, *chosen.values()) if name}
-    found = dict(zip(left, suggest(importer.fields, seen, taken=taken), strict=True))
-    return [
-        _proposed(column, samples[place], found[place])
-        if place in found
-        else _mapping(column, samples[place], chosen[place], by_hand=True)
-        for place, column in enumerate(reading.columns)
-    ]
+    taken = {name for name in (*config.constants, *(column.target_field for column in settled.values())) if name}
+    return dict(zip(left, suggest(importer.fields, seen, remembered=known.decisions, taken=taken), strict=True))
 
 
 def _proposed(column: Column, samples: list[str | None], found: Suggestion) -> ColumnMapping:
@@ -95,16 +109,14 @@ def _values(first: pl.DataFrame | None, place: int) -> list[str | None]:
     return [] if first is None or place >= first.width else first.to_series(place).to_list()
 
 
-def _mapping(column: Column, samples: list[str | None], field_name: str | None, *, by_hand: bool) -> ColumnMapping:
-    status = "USER_CONFIRMED" if by_hand else "AUTO_MATCHED" if field_name else "IGNORED"
-    reason = "as asked" if by_hand else "the header is its name or alias" if field_name else "no field of that name"
+def _by_name(column: Column, samples: list[str | None], field_name: str | None) -> ColumnMapping:
     return ColumnMapping(
         position=column.index,
         header=column.name,
         samples=samples,
-        target_field=field_name or None,
-        status=status,
-        reason=reason,
+        target_field=field_name,
+        status="AUTO_MATCHED" if field_name else "IGNORED",
+        reason="the header is its name or alias" if field_name else "no field of that name",
     )
 
 
@@ -122,40 +134,136 @@ def _places(reading: Reading) -> range:
 # ------------------------------------------------------------------------------------------------------ which is which
 
 
-def _named(column: Column, mapping: Mapping[str, str]) -> bool:
-    return any(_is_header(header, column) for header in mapping)
-
-
 def _is_header(header: str, column: Column) -> bool:
     return header in (column.header, column.name) or normal(header) == normal(column.name) != ""
 
 
-def _overrides(importer: type[Importer], columns: Sequence[Column], mapping: Mapping[str, str]) -> dict[int, str]:
+def _as_asked(
+    importer: type[Importer], reading: Reading, config: JobConfig, samples: Sequence[list[str | None]]
+) -> dict[int, ColumnMapping]:
     """What `--map` says: header to field, or to nothing for a column that is to be left out."""
-    chosen: dict[int, str] = {}
-    for header, field_name in mapping.items():
-        places = [place for place, column in enumerate(columns) if _is_header(header, column)]
-        exact = [place for place in places if columns[place].header == header] or places
-        if not exact:
-            names = [column.name for column in columns]
-            raise Final(Code.BAD_MAPPING, f"The file has no column {header!r}.", hint=_meant(header, names, "It has"))
+    columns = reading.columns
+    chosen: dict[int, ColumnMapping] = {}
+    parts: dict[str, list[int]] = {}
+    for header, field_name in config.mapping.items():
         if field_name:
             check_field(importer, field_name)
-        chosen[exact[0]] = field_name
-    _refuse_rivals(columns, chosen)
+        places = named_places(header, columns)
+        if rivals := parts.get(field_name):
+            _refuse_rivals([columns[place].name for place in (*rivals, *places)], field_name)
+        if field_name:
+            parts[field_name] = places
+        for nth, place in enumerate(places):
+            chosen[place] = ColumnMapping(
+                position=columns[place].index,
+                header=columns[place].name,
+                samples=samples[place],
+                target_field=field_name or None,
+                status="USER_CONFIRMED",
+                reason="as asked",
+                place=nth,
+                separator=config.separators.get(field_name, " "),
+            )
     return chosen
 
 
-def _refuse_rivals(columns: Sequence[Column], chosen: Mapping[int, str]) -> None:
-    for field_name in {name for name in chosen.values() if name}:
-        rivals = [columns[place].name for place, name in chosen.items() if name == field_name]
-        if len(rivals) > 1:
-            raise Final(
-                Code.BAD_MAPPING,
-                f"Columns {', '.join(map(repr, rivals))} would all go to field {field_name!r}; one can.",
-                hint=f"Choose with --map '{rivals[0]}={field_name}', and leave others out with --map '{rivals[1]}='.",
-                over_http=f"Choose with {_config('mapping', {rivals[0]: field_name, rivals[1]: ''})}.",
-            )
+def named_places(header: str, columns: Sequence[Column]) -> list[int]:
+    """The place of the column with this header, or of several with a plus between them, unless one is written so."""
+    if (place := _place_of(header, columns)) is not None:
+        return [place]
+    places = [_place_of(part.strip(), columns) for part in header.split("+")]
+    if missing := [part for part, place in zip(header.split("+"), places, strict=True) if place is None]:
+        name, names = missing[0].strip(), [column.name for column in columns]
+        raise Final(Code.BAD_MAPPING, f"The file has no column {name!r}.", hint=_meant(name, names, "It has"))
+    found = [place for place in places if place is not None]
+    if len(set(found)) < len(found):
+        raise Final(Code.BAD_MAPPING, f"{header!r} names a column twice.", hint="Join each column once.")
+    return found
+
+
+def _place_of(header: str, columns: Sequence[Column]) -> int | None:
+    places = [place for place, column in enumerate(columns) if _is_header(header, column)]
+    exact = [place for place in places if columns[place].header == header] or places
+    return exact[0] if exact else None
+
+
+def _as_saved(
+    importer: type[Importer],
+    reading: Reading,
+    config: JobConfig,
+    template: Template,
+    settled: Mapping[int, ColumnMapping],
+    samples: Sequence[list[str | None]],
+) -> dict[int, ColumnMapping]:
+    """What a template says of the columns that nothing else was said of."""
+    taken = {*config.constants, *(column.target_field for column in settled.values())}
+    open_ = [
+        ColumnMapping(
+            position=column.index,
+            header=column.name,
+            samples=samples[place],
+            target_field=None,
+            status="UNRESOLVED",
+            reason="",
+        )
+        for place, column in enumerate(reading.columns)
+        if place not in settled
+    ]
+    return {column.position: column for column in from_template(importer, template, open_, taken)}
+
+
+def from_template(
+    importer: type[Importer], template: Template, columns: Sequence[ColumnMapping], taken: Set[str | None]
+) -> list[ColumnMapping]:
+    """Those of the columns that a template knows by their headers, with what it says of them."""
+    saved: dict[str, list[TemplateColumn]] = {}
+    for known in template.columns:
+        saved.setdefault(normal(known.header), []).append(known)
+    found: list[ColumnMapping] = []
+    for column in columns:
+        if not (alike := saved.get(normal(column.header))):
+            continue
+        known = alike.pop(0)
+        usable = known.target_field in importer.fields and known.target_field not in taken
+        if usable or known.target_field is None:
+            found.append(_saved(column, known, template))
+    return _renumbered(found)
+
+
+def _saved(column: ColumnMapping, known: TemplateColumn, template: Template) -> ColumnMapping:
+    return replace(
+        column,
+        target_field=known.target_field,
+        status="AUTO_MATCHED" if known.target_field else "IGNORED",
+        reason=f"template {template.name}",
+        confidence=1.0,
+        place=known.place,
+        separator=known.separator,
+        date_order=known.date_order,
+        decimal_mark=known.decimal_mark,
+    )
+
+
+def _renumbered(columns: Sequence[ColumnMapping]) -> list[ColumnMapping]:
+    """The same, with the places of joined columns counted from 0: one of them may be missing."""
+    parts: dict[str, list[int]] = {}
+    for column in sorted(columns, key=lambda column: column.place):
+        parts.setdefault(column.target_field or "", []).append(column.position)
+    return [
+        replace(column, place=parts[column.target_field].index(column.position) if column.target_field else 0)
+        for column in columns
+    ]
+
+
+def _refuse_rivals(rivals: Sequence[str], field_name: str) -> None:
+    if len(rivals) > 1:
+        raise Final(
+            Code.BAD_MAPPING,
+            f"Columns {', '.join(map(repr, rivals))} would all go to field {field_name!r}; one can.",
+            hint=f"Choose with --map '{rivals[0]}={field_name}', and leave others out with --map '{rivals[1]}=', "
+            f"or join them with --map '{'+'.join(rivals)}={field_name}'.",
+            over_http=f"Choose with {_config('mapping', {rivals[0]: field_name, rivals[1]: ''})}.",
+        )
 
 
 def _matches(
@@ -174,7 +282,8 @@ def _matches(
         others = [place for place, column in free.items() if normal(column.name) in alias]
         for place in exact or named or others:
             matched[place] = field_name
-    _refuse_rivals(columns, matched)
+    for field_name in importer.fields:
+        _refuse_rivals([columns[place].name for place, name in matched.items() if name == field_name], field_name)
     return matched
 
 
@@ -288,7 +397,7 @@ def watched(importer: type[Importer], columns: Sequence[ColumnMapping]) -> dict[
     """The columns whose values can be read in two ways, with a pattern of the values that raise the question."""
     patterns: dict[int, str] = {}
     for column in columns:
-        declared = importer.fields.get(column.target_field or "")
+        declared = importer.fields.get(column.target_field or "") if column.place == 0 else None
         if isinstance(declared, Date | DateTime):
             patterns[column.position] = r"^\s*\d{1,2}[-/.]"
         elif isinstance(declared, Decimal | Integer):
@@ -297,7 +406,7 @@ def watched(importer: type[Importer], columns: Sequence[ColumnMapping]) -> dict[
 
 
 def blank_is_none(
-    importer: type[Importer], columns: Sequence[ColumnMapping], *, kind: str, needed: frozenset[str]
+    importer: type[Importer], columns: Sequence[ColumnMapping], *, kind: str, ask: Ask, needed: frozenset[str]
 ) -> frozenset[int]:
     """The columns of exact texts in which a blank cell is no value: CSV can't tell the two, and there may be none.
 
@@ -306,50 +415,66 @@ def blank_is_none(
     if kind in _EXACT_FORMATS:
         return frozenset()
     exact = {name for name, declared in importer.fields.items() if isinstance(declared, Text) and declared.exact}
-    open_ = {None} if importer.flow.columns != "never" and exact else set[None]()
+    open_ = {None} if ask != "never" and exact else set[None]()
     return frozenset(column.position for column in columns if column.target_field in exact - needed | open_)
 
 
 def decide_readings(connection: Connection[Any], job: Job, importer: type[Importer]) -> None:
     """For each column of dates or numbers: which order, which decimal mark. Asked of the values, never of one cell.
 
-    A sample decides where it can, else all rows. What stays open is a question for a person: it raises, or where the
-    importer has people asked, the column is unresolved.
+    A sample decides where it can, else all rows. What stays open is a question for a person: it raises, or where
+    people are asked, the column is unresolved.
     """
-    for column in columns_of(connection, job.id):
-        if column.doubtful is False or column.date_order or column.decimal_mark:
+    columns = columns_of(connection, job.id)
+    for column in columns:
+        if column.doubtful is False or column.date_order or column.decimal_mark or column.place:
             continue
         try:
-            _decide_reading(connection, job, column, importer.fields.get(column.target_field or ""))
+            set_reading(connection, job.id, with_reading(connection, job, importer, column))
         except Final as error:
-            if importer.flow.columns == "never":
+            if not is_asked(importer, job.config, columns):
                 raise
             decide_columns(connection, job.id, [replace(column, status="UNRESOLVED", reason=error.message)])
 
 
-def _decide_reading(connection: Connection[Any], job: Job, column: ColumnMapping, declared: Field | None) -> None:
-    if isinstance(declared, Date | DateTime):
-        order = _date_order(connection, job, column)
-        set_reading(connection, job.id, replace(column, date_order=order))
-    elif isinstance(declared, Decimal | Integer):
-        mark = _decimal_mark(connection, job, column, declared, exact=job.file_format in _EXACT_FORMATS)
-        set_reading(connection, job.id, replace(column, decimal_mark=mark))
+def is_asked(importer: type[Importer], config: JobConfig, columns: Sequence[ColumnMapping]) -> bool:
+    """Whether what isn't sure is a question: a person is asked, or has decided about columns already."""
+    return asking(importer, config) != "never" or any(column.decided_by for column in columns)
+
+
+def with_reading(
+    connection: Connection[Any], job: Job, importer: type[Importer], column: ColumnMapping, *, last: int | None = None
+) -> ColumnMapping:
+    """The column with how it is read, as its values up to the last row tell, or all. Raises where they don't."""
+    declared = importer.fields.get(column.target_field or "")
+    rows = (job.row_count or 0) if last is None else last
+    if isinstance(declared, Date | DateTime) and not column.date_order:
+        return replace(column, date_order=_date_order(connection, job, column, rows))
+    if isinstance(declared, Decimal | Integer) and not column.decimal_mark:
+        mark = _decimal_mark(connection, job, column, declared, rows, exact=job.file_format in _EXACT_FORMATS)
+        return replace(column, decimal_mark=mark)
+    return column
 
 
 def _counted(
-    connection: Connection[Any], job: Job, column: ColumnMapping, what: Literal["date_evidence", "number_evidence"]
+    connection: Connection[Any],
+    job: Job,
+    column: ColumnMapping,
+    what: Literal["date_evidence", "number_evidence"],
+    rows: int,
 ) -> Counted:
     counted = count_evidence(connection, job.id, what, column.position, _SAMPLE_ROWS)
-    rows = job.row_count or 0
     if counted.first or counted.second or rows <= _SAMPLE_ROWS:
         return counted
     return count_evidence(connection, job.id, what, column.position, rows)
 
 
-def _date_order(connection: Connection[Any], job: Job, column: ColumnMapping) -> Literal["dmy", "mdy", "ymd"]:
+def _date_order(
+    connection: Connection[Any], job: Job, column: ColumnMapping, rows: int
+) -> Literal["dmy", "mdy", "ymd"]:
     if job.config.read.date_order:
         return job.config.read.date_order
-    counted = _counted(connection, job, column, "date_evidence")
+    counted = _counted(connection, job, column, "date_evidence", rows)
     if not counted.first and not counted.second and not counted.open:
         return "dmy" if counted.example else "ymd"  # 5/5/2024 is one day either way
     if counted.first != counted.second:
@@ -365,11 +490,11 @@ def _date_order(connection: Connection[Any], job: Job, column: ColumnMapping) ->
 
 
 def _decimal_mark(
-    connection: Connection[Any], job: Job, column: ColumnMapping, declared: Field, *, exact: bool
+    connection: Connection[Any], job: Job, column: ColumnMapping, declared: Field, rows: int, *, exact: bool
 ) -> Literal[".", ","]:
     if job.config.read.decimal:
         return job.config.read.decimal
-    counted = _counted(connection, job, column, "number_evidence")
+    counted = _counted(connection, job, column, "number_evidence", rows)
     if counted.first != counted.second:
         return "." if counted.first > counted.second else ","
     if exact or (not counted.open and not counted.first):
@@ -390,5 +515,5 @@ def readings_of(columns: Sequence[ColumnMapping]) -> dict[str, ColumnReading]:
     return {
         column.target_field: ColumnReading(decimal=column.decimal_mark or ".", date_order=column.date_order or "ymd")
         for column in columns
-        if column.target_field
+        if column.target_field and column.place == 0
     }

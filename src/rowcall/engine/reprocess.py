@@ -39,7 +39,7 @@ def _waiting(connection: Connection[Any], work: Work, most: int) -> list[int]:
 def _attempt(connection: Connection[Any], work: Work, numbers: list[int]) -> None:
     """One attempt of some rows, with their outcomes, counts and marks in one transaction."""
     first, last = numbers[0], numbers[-1]
-    rows = read_rows(connection, work.job.id, dict(work.positions), first=first, last=last, numbers=numbers)
+    rows = read_rows(connection, work.job.id, work.sources, first=first, last=last, numbers=numbers)
     judged = judge_rows(connection, work, rows, duplicates(connection, work, rows))
     given = {"id": work.job.id, "numbers": numbers}
     if issubclass(work.importer, ItemImporter):  # asks the outside world, so before the transaction

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -22,23 +22,25 @@ from rowcall.engine.fetch import fetch_file
 from rowcall.engine.finish import balance_of, finish_job, start_processing
 from rowcall.engine.ingest import Ingesting, ingest, open_file
 from rowcall.engine.items import process_items
-from rowcall.engine.map import blank_is_none, decide_readings, map_columns, watched
+from rowcall.engine.map import asking, blank_is_none, decide_readings, map_columns, watched
 from rowcall.engine.moves import granted
 from rowcall.engine.pace import Pace
 from rowcall.engine.reprocess import try_again
 from rowcall.engine.scratch import Scratch
 from rowcall.engine.second_look import look_again, plan_together, refers_to_itself, some_failed
 from rowcall.engine.sequences import keep_ahead
+from rowcall.engine.templates import known_of, usable_constants
 from rowcall.engine.waiting import decide_waiting
 from rowcall.engine.whole_file import process_whole_file
 from rowcall.engine.work import NO_TARGET, Work, needed_by, prepare_work
 from rowcall.errors import Final, Retryable, RowcallError
+from rowcall.formats import Reading
 from rowcall.importer import Importer, ItemImporter, WholeFileImporter
 from rowcall.model import WORKING, Code, Progress, State, Wish
 from rowcall.store import jobs, staging
 from rowcall.store.db import Database, translated
 from rowcall.store.jobs import Job
-from rowcall.store.mappings import add_columns, columns_of, set_doubts
+from rowcall.store.mappings import add_columns, columns_of, set_doubts, set_filled
 from rowcall.store.queries import query
 from rowcall.store.rows import pending_batches
 
@@ -124,9 +126,7 @@ def _bring_in(run: Run, control: Connection[Any], job: Job) -> Job:
         kind = reading.detected.format.value
         reading.settle()
         if not columns_of(control, job.id):
-            columns = map_columns(run.importer, reading, job.config, needed=needed)
-            with control.transaction():
-                add_columns(control, job.id, columns)
+            job = _first_mapping(run, control, job, reading, needed)
         scratch = _scratch(run, job)
         scratch.clear()
         how = Ingesting(
@@ -135,11 +135,32 @@ def _bring_in(run: Run, control: Connection[Any], job: Job) -> Job:
             writers=run.settings.workers,
             tell=tell,
             watched=watched(run.importer, columns_of(control, job.id)),
-            blank_is_none=blank_is_none(run.importer, columns_of(control, job.id), kind=kind, needed=needed),
+            blank_is_none=blank_is_none(
+                run.importer,
+                columns_of(control, job.id),
+                kind=kind,
+                ask=asking(run.importer, job.config),
+                needed=needed,
+            ),
         )
         ingest(run.database, control, job, reading, how)
     set_doubts(control, job.id, {position: position in how.seen for position in how.watched})
+    set_filled(control, job.id, how.filled)
     return jobs.move(control, jobs.get_job(control, str(job.id)), State.COLUMN_MAPPING)
+
+
+def _first_mapping(run: Run, control: Connection[Any], job: Job, reading: Reading, needed: frozenset[str]) -> Job:
+    """Keep what is thought of the columns before anybody is asked."""
+    known = known_of(control, job, needed)
+    if (
+        known.template
+        and (constants := usable_constants(run.importer, known.template, job.config)) != job.config.constants
+    ):
+        job = jobs.change_config(control, job, replace(job.config, constants=constants))
+    columns = map_columns(run.importer, reading, job.config, known)
+    with control.transaction():
+        add_columns(control, job.id, columns)
+    return job
 
 
 def _fetch(run: Run, control: Connection[Any], job: Job) -> Job:
@@ -159,10 +180,8 @@ def _pace(run: Run) -> Pace:
 def _map(run: Run, control: Connection[Any], job: Job) -> Job:
     """COLUMN_MAPPING: settle which column is which field and how it is read, unless a person is to say something."""
     decide_readings(control, job, run.importer)
-    if run.importer.flow.columns != "never":
-        needed = needed_by(control, run.importer)
-        if asks(run.importer, columns_of(control, job.id), job.config, needed):
-            return jobs.hold(control, job)
+    if asks(control, job, run.importer):
+        return jobs.hold(control, job)
     return _begin(run, control, job)
 
 

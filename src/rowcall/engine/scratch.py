@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from rowcall.store.rows import PROBLEMS, RowBatch
+from rowcall.store.rows import PROBLEMS, RowBatch, Sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,15 @@ class Scratch:
     def _plan(self, batch: int) -> Path:
         return self.folder / f"{batch}-plan.arrow"
 
-    def get(self, batch: RowBatch, positions: dict[str, int]) -> pl.DataFrame | None:
-        """The rows of a batch under the names of these positions; None if they are not all here."""
+    def get(self, batch: RowBatch, sources: Sources) -> pl.DataFrame | None:
+        """The rows of a batch under the names of these sources; None if they are not all here.
+
+        Columns are joined by the database only: so there is one way to do it.
+        """
         file = self.file(batch.number)
-        if not file.exists():
+        if not file.exists() or any(source.is_joined for source in sources.values()):
             return None
+        positions = {name: source.positions[0] for name, source in sources.items()}
         rows = pl.read_ipc(file.read_bytes())  # read, not mapped: pages of the file would count as ours
         if not {str(position) for position in positions.values()} <= set(rows.columns):
             return None

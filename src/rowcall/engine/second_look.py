@@ -99,7 +99,7 @@ def _failed(connection: Connection[Any], work: Work, after: int) -> list[int]:
 
 def _again(connection: Connection[Any], work: Work, numbers: list[int]) -> bool:
     first, last = numbers[0], numbers[-1]
-    rows = read_rows(connection, work.job.id, dict(work.positions), first=first, last=last, numbers=numbers)
+    rows = read_rows(connection, work.job.id, work.sources, first=first, last=last, numbers=numbers)
     judged = judge_rows(connection, work, rows, duplicates(connection, work, rows))
     connection.execute(query("take_back"), {"id": work.job.id, "numbers": numbers})
     apply(connection, work, RowBatch(0, first, last), judged, Route.ISOLATED)

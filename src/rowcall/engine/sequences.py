@@ -45,13 +45,13 @@ def _numbers(connection: Connection[Any], work: Work, name: str | None, *, most:
     if name is None:
         return None, work.job.row_count or 0
     field = work.importer.fields[name]
-    if name not in work.positions or name in work.job.config.constants or not isinstance(field, Integer):
+    if name not in work.sources or name in work.job.config.constants or not isinstance(field, Integer):
         return None, 0
     field = field.read_as(work.readings[name], work.limits[name]) if name in work.readings else field
     largest: list[int] = []
     blank = 0
     for batch in all_batches(connection, work.job.id):
-        texts = rows_of(connection, work, batch, {name: work.positions[name]}).select(field.clean()).to_series()
+        texts = rows_of(connection, work, batch, {name: work.sources[name]}).select(field.clean()).to_series()
         numbers = field.read(texts).drop_nulls()
         largest += numbers.filter(numbers <= most).sort().tail(1).cast(pl.Int64).to_list()
         blank += texts.null_count()

@@ -8,13 +8,13 @@ from psycopg import Connection
 
 from rowcall.engine.resolve import resolve, with_scopes
 from rowcall.engine.work import Work
-from rowcall.store.rows import PROBLEMS
+from rowcall.store.rows import PROBLEMS, Sources
 
 
-def needed_for(work: Work, names: Set[str]) -> dict[str, int]:
-    """The columns to read for the values of these fields: field to position."""
+def needed_for(work: Work, names: Set[str]) -> Sources:
+    """What to read for the values of these fields."""
     needed = with_scopes(work.lookups, set(names))
-    return {name: place for name, place in work.positions.items() if name in needed}
+    return {name: source for name, source in work.sources.items() if name in needed}
 
 
 def texts_of(work: Work, names: Set[str], rows: pl.DataFrame) -> pl.DataFrame:

@@ -27,11 +27,11 @@ from rowcall.importer import ItemImporter, WholeFileImporter
 from rowcall.model import Code
 from rowcall.store import changing, matching, staging
 from rowcall.store.queries import query
-from rowcall.store.rows import RowBatch, all_batches, read_rows
+from rowcall.store.rows import RowBatch, Sources, all_batches, read_rows
 
 _AT_ONCE = 5_000
-Piece = Callable[[dict[str, int]], pl.DataFrame]
-"""Reads some rows of the file: the columns at these positions, under these names."""
+Piece = Callable[[Sources], pl.DataFrame]
+"""Reads some rows of the file: the texts from these sources, under their names."""
 
 
 def decide_waiting(connection: Connection[Any], work: Work) -> None:
@@ -88,8 +88,8 @@ def _those_who_wait(connection: Connection[Any], work: Work) -> Iterator[list[in
 
 
 def _numbered(connection: Connection[Any], work: Work, numbers: list[int]) -> Piece:
-    def read(positions: dict[str, int]) -> pl.DataFrame:
-        return read_rows(connection, work.job.id, positions, first=numbers[0], last=numbers[-1], numbers=numbers)
+    def read(sources: Sources) -> pl.DataFrame:
+        return read_rows(connection, work.job.id, sources, first=numbers[0], last=numbers[-1], numbers=numbers)
 
     return read
 
@@ -105,10 +105,8 @@ def _all_rows(connection: Connection[Any], work: Work) -> Iterator[Piece]:
             together = []
 
 
-def _brought_in(
-    connection: Connection[Any], work: Work, batches: list[RowBatch], positions: dict[str, int]
-) -> pl.DataFrame:
-    return pl.concat(rows_of(connection, work, batch, positions) for batch in batches)
+def _brought_in(connection: Connection[Any], work: Work, batches: list[RowBatch], sources: Sources) -> pl.DataFrame:
+    return pl.concat(rows_of(connection, work, batch, sources) for batch in batches)
 
 
 # ---------------------------------------------------------------------------------------- what rows are found by

@@ -15,7 +15,8 @@ from rowcall.importer.fields import ColumnLimits, ColumnReading
 from rowcall.model import Code, Mode
 from rowcall.store.jobs import Job
 from rowcall.store.layout import Layout, OnMatch
-from rowcall.store.mappings import columns_of
+from rowcall.store.mappings import columns_of, sources_of
+from rowcall.store.rows import Sources
 from rowcall.store.targets import Target, TargetColumn, describe
 
 NO_TARGET = Target(schema="", name="", columns={}, unique=(), foreign=(), checks=())
@@ -40,8 +41,8 @@ class Work:
     importer: type[Importer]
     target: Target
     layout: Layout
-    positions: Mapping[str, int]
-    """Field to the position of its column in the file."""
+    sources: Sources
+    """Where the texts of each field that the file brings come from."""
     readings: Mapping[str, ColumnReading]
     limits: Mapping[str, ColumnLimits]
     lookups: Mapping[str, Lookup]
@@ -55,7 +56,7 @@ class Work:
         return tuple(
             name
             for name, field in self.importer.fields.items()
-            if name in self.positions or name in self.job.config.constants or field.default is not None
+            if name in self.sources or name in self.job.config.constants or field.default is not None
         )
 
     @property
@@ -86,15 +87,15 @@ def prepare_work(
     """Put a job's work together from what is stored about it."""
     target = checked_target(connection, importer)
     columns = columns_of(connection, job.id)
-    positions = {column.target_field: column.position for column in columns if column.target_field}
-    given = {*positions, *job.config.constants}
+    sources = sources_of(columns)
+    given = {*sources, *job.config.constants}
     brought = [name for name, field in importer.fields.items() if name in given or field.default is not None]
     return Work(
         job=job,
         importer=importer,
         target=target,
         layout=_layout(importer, target, brought, given, job.config.mode),
-        positions=positions,
+        sources=sources,
         readings=readings_of(columns),
         limits=limits_of(importer, target),
         lookups={name: field for name, field in importer.fields.items() if isinstance(field, Lookup) and name in given},

@@ -17,6 +17,7 @@ from psycopg.types.json import Jsonb
 
 from rowcall.errors import Final, RowcallError
 from rowcall.formats import Counts, ReadOptions
+from rowcall.importer.matching import Ask
 from rowcall.model import ENDED, MOVES, Code, Mode, State, Wish
 from rowcall.store.files import StoredFile
 from rowcall.store.queries import query
@@ -27,6 +28,14 @@ LOCAL = UUID("00000000-0000-7000-8000-000000000000")
 """The organisation that everything belongs to where there are no accounts."""
 
 
+@dataclass(frozen=True, slots=True)
+class TemplateKey:
+    """The name of a template: the system that writes such files, and which of its kinds it is."""
+
+    source_system: str
+    variant: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobConfig:
     """How a job's file is read and what is done with its rows."""
@@ -34,9 +43,14 @@ class JobConfig:
     mode: Mode | None = None
     """None: as the importer says."""
     mapping: dict[str, str] = field(default_factory=dict[str, str])
-    """Header to field, where a person said so."""
+    """Header to field, where a person said so. Headers with a plus between are joined."""
+    separators: dict[str, str] = field(default_factory=dict[str, str])
+    """Field to what stands between its joined columns, if not a blank."""
     constants: dict[str, str] = field(default_factory=dict[str, str])
     """Field to value, the same for every row."""
+    template: TemplateKey | None = None
+    ask: Ask | None = None
+    """Whether a person is asked about columns. None: as the importer says."""
     dry_run: bool = False
     read: ReadOptions = field(default_factory=ReadOptions)
 
@@ -264,6 +278,18 @@ def set_ingested(connection: Connection[Any], job: Job, counts: Counts, kind: st
     lines = {"header": counts.header, "blank": counts.blank, "other": other}
     given = {"id": job.id, "rows": counts.rows, "format": kind, **lines}
     connection.execute(query("set_ingested"), given)
+
+
+def change_config(connection: Connection[Any], job: Job, config: JobConfig) -> Job:
+    """The job with another configuration. What it began with stays known: the same command finds it again."""
+    connection.execute(query("change_config"), {"id": job.id, "config": _json(config)})
+    return get_job(connection, str(job.id))
+
+
+def seize(connection: Connection[Any], job: Job) -> Job:
+    """The job as it is now; until the transaction ends, nobody moves it or decides about it."""
+    connection.execute(query("seize_job"), {"id": job.id})
+    return get_job(connection, str(job.id))
 
 
 def hold(connection: Connection[Any], job: Job) -> Job:

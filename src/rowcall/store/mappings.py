@@ -10,6 +10,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from rowcall.store.queries import query
+from rowcall.store.rows import Source
 
 Evidence = Literal["date_evidence", "number_evidence"]
 ColumnStatus = Literal["UNRESOLVED", "AUTO_MATCHED", "USER_CONFIRMED", "USER_OVERRIDDEN", "IGNORED"]
@@ -33,6 +34,12 @@ class ColumnMapping:
     doubtful: bool | None = None
     """Whether it may have values that can be read in two ways; None: nobody looked."""
     decided_by: str | None = None
+    place: int = 0
+    """Its place among the columns that are joined into its field."""
+    separator: str = " "
+    """What stands before its text in a join."""
+    filled: int | None = None
+    """How many rows have a value in it; None: nobody counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,10 @@ def add_columns(connection: Connection[Any], job_id: UUID, columns: Iterable[Col
             "reason": column.reason,
             "confidence": column.confidence,
             "others": Jsonb(list(column.others)),
+            "decimal": column.decimal_mark,
+            "order": column.date_order,
+            "place": column.place,
+            "separator": column.separator,
         }
         for column in columns
     ]
@@ -68,6 +79,19 @@ def columns_of(connection: Connection[Any], job_id: UUID) -> list[ColumnMapping]
     """The mapping of a job, in the file's order."""
     cursor = connection.cursor(row_factory=class_row(ColumnMapping))
     return cursor.execute(query("get_columns"), {"id": job_id}).fetchall()
+
+
+def sources_of(columns: Iterable[ColumnMapping]) -> dict[str, Source]:
+    """Where the texts of each field come from, in the order of their first columns."""
+    parts: dict[str, list[ColumnMapping]] = {}
+    for column in columns:
+        if column.target_field:
+            parts.setdefault(column.target_field, []).append(column)
+    return {name: _source(sorted(joined, key=lambda column: column.place)) for name, joined in parts.items()}
+
+
+def _source(parts: Sequence[ColumnMapping]) -> Source:
+    return Source(tuple(part.position for part in parts), parts[-1].separator)
 
 
 def decide_columns(connection: Connection[Any], job_id: UUID, columns: Sequence[ColumnMapping]) -> None:
@@ -83,6 +107,8 @@ def decide_columns(connection: Connection[Any], job_id: UUID, columns: Sequence[
             "reason": column.reason,
             "decimal": column.decimal_mark,
             "order": column.date_order,
+            "place": column.place,
+            "separator": column.separator,
             "by": column.decided_by,
         }
         for column in columns
@@ -94,6 +120,12 @@ def set_doubts(connection: Connection[Any], job_id: UUID, doubts: Mapping[int, b
     """Keep which columns may have values that can be read in two ways."""
     given = [{"id": job_id, "position": position, "doubtful": doubtful} for position, doubtful in doubts.items()]
     connection.cursor().executemany(query("set_doubt"), given)
+
+
+def set_filled(connection: Connection[Any], job_id: UUID, filled: Mapping[int, int]) -> None:
+    """Keep how many rows have a value in each column."""
+    given = [{"id": job_id, "position": position, "filled": count} for position, count in filled.items()]
+    connection.cursor().executemany(query("set_filled"), given)
 
 
 def set_reading(connection: Connection[Any], job_id: UUID, column: ColumnMapping) -> None:

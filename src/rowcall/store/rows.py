@@ -1,6 +1,6 @@
 """Rows as they came in, and the batches they are worked on in."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -17,6 +17,38 @@ from rowcall.store.queries import query
 
 PROBLEMS = "problems?"
 """The column with what the reader said of a row. No field can have such a name."""
+
+
+BLANKS = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
+"""What goes around texts: all that Unicode calls white space, as Polars has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the texts of a field come from: a column of the file, or several that are joined in this order.
+
+    Parts of a join lose the blanks around them; those that are blank are left out, with their separator.
+    """
+
+    positions: tuple[int, ...]
+    separator: str = " "
+
+    @property
+    def is_joined(self) -> bool:
+        return len(self.positions) > 1
+
+    @property
+    def sql(self) -> Composable:
+        """The text of a row of `rowcall.row`."""
+        cells = [SQL("cells[{}]").format(Literal(position + 1)) for position in self.positions]
+        if not self.is_joined:
+            return cells[0]
+        parts = [SQL("nullif(btrim({}, {}), '')").format(cell, Literal(BLANKS)) for cell in cells]
+        return SQL("nullif(concat_ws({}, {}), '')").format(Literal(self.separator), SQL(", ").join(parts))
+
+
+Sources = Mapping[str, Source]
+"""By field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +78,15 @@ def checkpoint_of(connection: Connection[Any], job_id: UUID) -> Checkpoint:
         done = Checkpoint(*row) if row else Checkpoint()
         connection.execute(query("drop_batches_behind"), {"id": job_id, "number": done.batch, "row": done.row})
     return done
+
+
+def filled_before(connection: Connection[Any], job_id: UUID, width: int, done: Checkpoint) -> dict[int, int]:
+    """How many of the rows up to a checkpoint have a value in each of the first columns, by position."""
+    filled = dict.fromkeys(range(width), 0)
+    if done.row:
+        given = {"id": job_id, "last": done.row, "blanks": BLANKS}
+        filled |= dict(connection.execute(query("filled_before"), given).fetchall())
+    return filled
 
 
 def add_batch(connection: Connection[Any], job_id: UUID, batch: RowBatch, rows: pl.DataFrame) -> None:
@@ -118,13 +159,13 @@ def outcomes_select(job_id: UUID, batch: RowBatch) -> Composed:
     ).format(Literal(job_id), Literal(batch.first_row), Literal(batch.last_row))
 
 
-def brought(connection: Connection[Any], job_id: UUID, positions: Sequence[int], texts: Sequence[str]) -> list[str]:
-    """Those of the lower-case texts that stand in one of these columns of the job's file, in whatever case.
+def brought(connection: Connection[Any], job_id: UUID, sources: Sequence[Source], texts: Sequence[str]) -> list[str]:
+    """Those of the lower-case texts that come from one of these sources in the job's file, in whatever case.
 
     All texts of the columns are gathered once in a session: they are asked for piece by piece.
     """
-    table = Identifier("rowcall_brought_" + "_".join(map(str, positions)))
-    cells = SQL(", ").join(SQL("cells[{}]").format(Literal(position + 1)) for position in positions)
+    table = Identifier("rowcall_brought_" + "_".join("x".join(map(str, source.positions)) for source in sources))
+    cells = SQL(", ").join(source.sql for source in sources)
     if connection.execute("SELECT to_regclass(%s)", ["pg_temp." + table.as_string()]).fetchone() == (None,):
         connection.execute(
             SQL(
@@ -140,16 +181,16 @@ def brought(connection: Connection[Any], job_id: UUID, positions: Sequence[int],
 def read_rows(
     connection: Connection[Any],
     job_id: UUID,
-    positions: dict[str, int],
+    sources: Sources,
     *,
     first: int,
     last: int,
     numbers: Sequence[int] | None = None,
 ) -> pl.DataFrame:
-    """Rows by number: `number`, `PROBLEMS`, and the cells at these positions under the given names."""
+    """Rows by number: `number`, `PROBLEMS`, and the texts from these sources under the given names."""
     columns: dict[str, Composable] = {PROBLEMS: SQL("problems::text")}
-    for name, position in positions.items():
-        columns[name] = SQL("cells[{}]").format(Literal(position + 1))
+    for name, source in sources.items():
+        columns[name] = source.sql
     only = SQL(" AND number = ANY({})").format(Literal(list(numbers))) if numbers is not None else SQL("")
     source = SQL("rowcall.row WHERE job_id = {} AND number BETWEEN {} AND {}{} ORDER BY number").format(
         Literal(job_id), Literal(first), Literal(last), only

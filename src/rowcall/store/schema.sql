@@ -150,9 +150,43 @@ CREATE TABLE rowcall.column_mapping (
     doubtful      boolean,
     decided_by    text,
     decided_at    timestamptz,
+    -- of columns that are joined into one field: which comes first, and what stands between
+    place         smallint NOT NULL DEFAULT 0 CHECK (place >= 0),
+    separator     text NOT NULL DEFAULT ' ',
+    -- how many rows have a value in it; null: nobody counted
+    filled        bigint,
     PRIMARY KEY (job_id, position)
 );
-CREATE UNIQUE INDEX column_mapping_field ON rowcall.column_mapping (job_id, target_field);
+CREATE UNIQUE INDEX column_mapping_field ON rowcall.column_mapping (job_id, target_field, place);
+
+-- What people of an organisation decided of columns with a header; proposed when one comes again.
+CREATE TABLE rowcall.column_decision (
+    id               uuid PRIMARY KEY,
+    organisation_id  uuid NOT NULL REFERENCES rowcall.organisation,
+    importer         text NOT NULL,
+    -- as headers are compared
+    header           text NOT NULL,
+    written          text NOT NULL,
+    -- null: it is left out
+    target_field     text,
+    decided_by       text NOT NULL,
+    decided_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
+    UNIQUE (organisation_id, importer, header)
+);
+
+-- Whole mappings for files that some system writes, in one of its variants.
+CREATE TABLE rowcall.mapping_template (
+    id               uuid PRIMARY KEY,
+    organisation_id  uuid NOT NULL REFERENCES rowcall.organisation,
+    source_system    text NOT NULL,
+    importer         text NOT NULL,
+    variant          text NOT NULL,
+    columns          jsonb NOT NULL,
+    constants        jsonb NOT NULL DEFAULT '{}',
+    saved_by         text NOT NULL,
+    saved_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    UNIQUE (organisation_id, source_system, importer, variant)
+);
 
 -- The rows of a file as they came in; never changed.
 -- Rows and outcomes have no foreign keys: a check per row would cost more than the row. Batches tile them instead.
@@ -381,7 +415,7 @@ SELECT rowcall.keep_apart('job'), rowcall.keep_apart('column_mapping'), rowcall.
        rowcall.keep_apart('outcome'), rowcall.keep_apart('retry'), rowcall.keep_apart('row', 'SELECT'),
        rowcall.keep_apart('attempt', 'SELECT'), rowcall.keep_apart('job_event', 'SELECT, INSERT'),
        rowcall.keep_apart('audit', 'SELECT, INSERT'), rowcall.keep_apart('export_job'), rowcall.keep_apart('upload'),
-       rowcall.keep_apart('waiting');
+       rowcall.keep_apart('waiting'), rowcall.keep_apart('column_decision'), rowcall.keep_apart('mapping_template');
 
 -- The same bytes are stored once, whoever brings them: a request sees a file only if one of its jobs has it.
 ALTER TABLE rowcall.file ENABLE ROW LEVEL SECURITY;

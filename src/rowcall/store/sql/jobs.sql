@@ -29,7 +29,7 @@ WHERE (j.id = %(id)s OR j.number = %(number)s) AND j.removing_at IS NULL AND (%(
 -- find_interrupted --
 -- Unfinished jobs of the same file, importer and configuration, the oldest first.
 SELECT id::text FROM rowcall.job
-WHERE file_sha256 = %(sha256)s AND importer = %(importer)s AND config = %(config)s::jsonb AND NOT background AND removing_at IS NULL
+WHERE file_sha256 = %(sha256)s AND importer = %(importer)s AND (config || coalesce(config -> 'began', '{}')) - 'began' = %(config)s::jsonb AND NOT background AND removing_at IS NULL
   AND state IN ('UPLOADED', 'COLUMN_MAPPING', 'CELL_MAPPING', 'FINGERPRINT_CHECK', 'VALIDATING', 'PROCESSING', 'REVERTING')
 ORDER BY created_at, id
 
@@ -64,6 +64,15 @@ SELECT pg_try_advisory_xact_lock(hashtextextended('rowcall job ' || %(id)s::text
 -- set_wish --
 -- Ask something of whoever works on a job.
 UPDATE rowcall.job SET wish = %(wish)s WHERE id = %(id)s
+
+-- change_config --
+-- Another configuration; the first is kept beside it.
+UPDATE rowcall.job SET config = %(config)s::jsonb || jsonb_build_object('began', coalesce(config -> 'began', config))
+WHERE id = %(id)s
+
+-- seize_job --
+-- Have others who would change a job wait until this transaction ends.
+SELECT FROM rowcall.job WHERE id = %(id)s FOR UPDATE
 
 -- hold_job --
 -- A job that goes on when somebody says so, unless something else was asked of it.

@@ -1,11 +1,14 @@
 -- add_column --
 -- A column of the file and the field it goes to.
-INSERT INTO rowcall.column_mapping (job_id, position, header, samples, target_field, status, reason, confidence, others)
-VALUES (%(id)s, %(position)s, %(header)s, %(samples)s, %(field)s, %(status)s, %(reason)s, %(confidence)s, %(others)s)
+INSERT INTO rowcall.column_mapping (job_id, position, header, samples, target_field, status, reason, confidence, others,
+    decimal_mark, date_order, place, separator)
+VALUES (%(id)s, %(position)s, %(header)s, %(samples)s, %(field)s, %(status)s, %(reason)s, %(confidence)s, %(others)s,
+    %(decimal)s, %(order)s, %(place)s, %(separator)s)
 
 -- get_columns --
 -- The columns of a job's file.
-SELECT position, header, samples, target_field, status, reason, decimal_mark, date_order, confidence, others, doubtful, decided_by
+SELECT position, header, samples, target_field, status, reason, decimal_mark, date_order, confidence, others, doubtful, decided_by,
+       place, separator, filled
 FROM rowcall.column_mapping WHERE job_id = %(id)s ORDER BY position
 
 -- free_columns --
@@ -16,12 +19,23 @@ UPDATE rowcall.column_mapping SET target_field = NULL WHERE job_id = %(id)s AND 
 -- What a person decided of a column.
 UPDATE rowcall.column_mapping
 SET target_field = %(field)s, status = %(status)s, reason = %(reason)s, confidence = 1, decimal_mark = %(decimal)s,
-    date_order = %(order)s, decided_by = %(by)s, decided_at = clock_timestamp()
+    date_order = %(order)s, place = %(place)s, separator = %(separator)s, decided_by = %(by)s, decided_at = clock_timestamp()
 WHERE job_id = %(id)s AND position = %(position)s
 
 -- set_doubt --
 -- Whether a column may have values that can be read in two ways.
 UPDATE rowcall.column_mapping SET doubtful = %(doubtful)s WHERE job_id = %(id)s AND position = %(position)s
+
+-- filled_before --
+-- How many rows up to one have a value in each column.
+SELECT n::int - 1, count(nullif(btrim(cell, %(blanks)s), ''))
+FROM rowcall.row, unnest(cells) WITH ORDINALITY AS each(cell, n)
+WHERE job_id = %(id)s AND number <= %(last)s AND problems -> 'record' IS NULL
+GROUP BY n
+
+-- set_filled --
+-- How many rows have a value in a column.
+UPDATE rowcall.column_mapping SET filled = %(filled)s WHERE job_id = %(id)s AND position = %(position)s
 
 -- set_column_reading --
 -- How the texts of a column are read.
