@@ -75,6 +75,8 @@ class Code(StrEnum):
     VALUE_REFUSED = "VALUE_REFUSED"
     ROW_REFUSED = "ROW_REFUSED"
     NOT_APPLIED = "NOT_APPLIED"
+    CHANGED_SINCE = "CHANGED_SINCE"
+    HAS_DEPENDENTS = "HAS_DEPENDENTS"
 
     # an import that can't go on, or can't begin
     UNKNOWN_IMPORTER = "UNKNOWN_IMPORTER"
@@ -91,6 +93,9 @@ class Code(StrEnum):
     JOB_BUSY = "JOB_BUSY"
     WRONG_STATE = "WRONG_STATE"
     OUT_OF_BALANCE = "OUT_OF_BALANCE"
+    UNDO_NOT_POSSIBLE = "UNDO_NOT_POSSIBLE"
+    UNDO_INCOMPLETE = "UNDO_INCOMPLETE"
+    UNDO_NOT_FOUND = "UNDO_NOT_FOUND"
     INTERRUPTED = "INTERRUPTED"
     DATABASE_UNREACHABLE = "DATABASE_UNREACHABLE"
     DATABASE_TOO_OLD = "DATABASE_TOO_OLD"
@@ -184,8 +189,8 @@ class Status(StrEnum):
     FAILED = "failed"
 
 
-ROW_STATUSES = (*(status.value for status in Status), "pending", "cancelled")
-"""The same, and what is said of a row that nothing has happened to."""
+ROW_STATUSES = (*(status.value for status in Status), "reverted", "pending", "cancelled")
+"""The same, and what is said of a row that was taken back, or that nothing has happened to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +250,9 @@ MOVES: dict[State, frozenset[State]] = {
     State.COMPLETED: frozenset({State.PROCESSING, State.REVERTING}),
     State.COMPLETED_WITH_ERRORS: frozenset({State.PROCESSING, State.REVERTING}),
     State.CANCELLED: frozenset({State.REVERTING}),
-    State.REVERTING: frozenset({State.REVERTED, State.PAUSED}),
+    State.REVERTING: frozenset(
+        {State.REVERTED, State.PAUSED, State.COMPLETED, State.COMPLETED_WITH_ERRORS, State.CANCELLED}
+    ),
     State.REVERTED: frozenset(),
     State.INVALID: frozenset(),
     State.SUPERSEDED: frozenset(),

@@ -15,6 +15,7 @@ _COUNTS = {
     "unchanged": 5,
     "skipped": 0,
     "failed": 3,
+    "reverted": 0,
     "cancelled": 0,
     "blank": 1,
     "header": 1,

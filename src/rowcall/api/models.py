@@ -99,7 +99,10 @@ class FileAnswer(Wire):
 
 
 class Counts(Wire):
-    """What became of the rows: `rows` = created + updated + unchanged + skipped + failed once the job has ended."""
+    """What became of the rows.
+
+    Once the job has ended, `rows` = created + updated + unchanged + skipped + failed + reverted + cancelled.
+    """
 
     rows: int
     created: int
@@ -107,6 +110,8 @@ class Counts(Wire):
     unchanged: int
     skipped: int
     failed: int
+    reverted: int
+    """Rows that were created or updated, and taken back since."""
     cancelled: int
     """Rows that weren't worked on any more."""
     blank: int

@@ -96,7 +96,7 @@ def _show(console: Console, end: End) -> None:
         f"[bold]{literal(visible(job.file.name))}[/] into [bold]{literal(job.importer)}[/]  [dim]job {job.number}[/]"
     )
     console.print(coloured(job.state, counts.failed), end="  ")
-    parts = ("created", "updated", "unchanged", "skipped", "failed")
+    parts = ("created", "updated", "unchanged", "skipped", "failed", *(("reverted",) if counts.reverted else ()))
     balance = " + ".join(f"{getattr(counts, part):,} {part}" for part in parts)
     console.print(f"[bold]{counts.rows:,} rows[/] = {balance}")
     beside = f"beside them {counts.header:,} header, {counts.blank:,} blank, {counts.other:,} other lines"

@@ -72,6 +72,6 @@ def _outcomes(job: Job) -> str:
     if job.state == State.FAILED and job.error:
         return f"[red]{literal(job.error.code)}[/]"
     counts = job.counts
-    parts = ("created", "updated", "unchanged", "skipped")
+    parts = ("created", "updated", "unchanged", "skipped", "reverted")
     told = [f"{getattr(counts, part):,} {part}" for part in parts if getattr(counts, part)]
     return " + ".join([*told, *([f"[red]{counts.failed:,} failed[/]"] if counts.failed else [])])

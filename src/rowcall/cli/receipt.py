@@ -101,7 +101,8 @@ def _moment(at: datetime | None) -> str:
 
 
 def _balance(made: Receipt) -> str:
-    parts = " + ".join(f"{getattr(made.counts, part):,} {part}" for part in _PARTS)
+    taken_back = ("reverted",) if made.counts.reverted else ()
+    parts = " + ".join(f"{getattr(made.counts, part):,} {part}" for part in (*_PARTS, *taken_back))
     waiting = made.counts.rows - made.counts.done
     return f"{made.counts.rows:,} rows = {parts}" + (f" + {waiting:,} without outcome" if waiting else "")
 

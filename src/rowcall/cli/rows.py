@@ -25,6 +25,7 @@ COLOURS = {
     "skipped": "dim",
     "failed": "red",
     "pending": "yellow",
+    "reverted": "dim",
     "cancelled": "dim",
 }
 

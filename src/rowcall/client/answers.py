@@ -33,6 +33,7 @@ class Counts(Wire, frozen=True, kw_only=True):
     unchanged: int = 0
     skipped: int = 0
     failed: int = 0
+    reverted: int = 0
     cancelled: int = 0
     blank: int = 0
     header: int = 0
@@ -40,7 +41,7 @@ class Counts(Wire, frozen=True, kw_only=True):
 
     @property
     def done(self) -> int:
-        return self.created + self.updated + self.unchanged + self.skipped + self.failed
+        return self.created + self.updated + self.unchanged + self.skipped + self.failed + self.reverted
 
 
 class Told(Wire, frozen=True, kw_only=True):

@@ -18,7 +18,10 @@ from rowcall.store.targets import Target, describe
 
 _EXAMPLES = 5
 _ACCOUNTED = (State.VALIDATED, State.INVALID, State.COMPLETED, State.COMPLETED_WITH_ERRORS)
-_EFFECTIVE = (State.PROCESSING, State.PAUSED, State.CANCELLED, State.COMPLETED, State.COMPLETED_WITH_ERRORS)
+_EFFECTIVE = (
+    *(State.PROCESSING, State.PAUSED, State.CANCELLED, State.COMPLETED, State.COMPLETED_WITH_ERRORS),
+    *(State.REVERTING, State.REVERTED),
+)
 
 
 class Verdict(StrEnum):
@@ -89,7 +92,7 @@ def verify_job(
 def _analyze(connection: Connection[Any]) -> None:
     """Let the planner know of the latest jobs: knowing nothing of them, it joins row by row for hours."""
     with suppress(psycopg.errors.ReadOnlySqlTransaction):  # a standby has those of its primary
-        connection.execute("ANALYZE rowcall.row, rowcall.outcome, rowcall.batch, rowcall.row_key")
+        connection.execute("ANALYZE rowcall.row, rowcall.outcome, rowcall.batch, rowcall.row_key, rowcall.reversal")
 
 
 def _comparable(connection: Connection[Any], importer: type[Importer] | None) -> Target | None:
@@ -111,11 +114,11 @@ def _finding(patient: _Patient, name: str, said: str, *statements: LiteralString
 def _accounted(patient: _Patient) -> Iterator[Finding]:
     said = "Every row has its outcome, and every outcome its row."
     if patient.job.state in _ACCOUNTED:
-        yield _finding(patient, "I1", said, query("rows_without_outcome"), query("outcomes_without_row"))
+        rows, outcomes = query("rows_without_outcome"), query("outcomes_without_row")
+        yield _finding(patient, "I1", said, rows, outcomes, query("undone_without_row"))
     else:
-        yield _finding(
-            patient, "I1", f"Every outcome has its row ({patient.job.state}).", query("outcomes_without_row")
-        )
+        said = f"Every outcome has its row ({patient.job.state})."
+        yield _finding(patient, "I1", said, query("outcomes_without_row"), query("undone_without_row"))
 
 
 def _batches(patient: _Patient) -> Iterator[Finding]:
@@ -130,10 +133,17 @@ def _effects(patient: _Patient) -> Iterator[Finding]:
         yield _skipped("I5", said, patient)
         return
     yield _finding(patient, "I5", said, query("created_twice"))
+    if _one_was_undone(patient):
+        undone = "What was taken back is not in the target as the import left it."
+        yield _finding(patient, "I5", undone, _about(patient.target, "undone_still_there"))
     count, examples = patient.found(_about(patient.target, "created_not_there"))
     if count:
         told = "Rows that this job created are no longer in the target: they were deleted, or their key was changed."
         yield Finding(name="I5", said=told, verdict=Verdict.NOTE, count=count, examples=examples)
+
+
+def _one_was_undone(patient: _Patient) -> bool:
+    return patient.found("SELECT '' AS found FROM rowcall.undo WHERE job_id = %(id)s")[0] > 0
 
 
 def _row_keys(patient: _Patient) -> Iterator[Finding]:

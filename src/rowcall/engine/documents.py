@@ -54,11 +54,18 @@ def counts_document(job: Job, counts: JobCounts) -> dict[str, int]:
         "unchanged": counts.unchanged,
         "skipped": counts.skipped,
         "failed": counts.failed,
-        "cancelled": rows_of(job, counts) - counts.done if job.state is State.CANCELLED else 0,
+        "reverted": counts.reverted,
+        "cancelled": rows_of(job, counts) - counts.done if _is_over(job) else 0,
         "blank": job.blank_lines,
         "header": job.header_lines,
         "other": job.other_lines,
     }
+
+
+def _is_over(job: Job) -> bool:
+    """Whether rows that nothing became of will stay so."""
+    state = job.paused_from or job.state
+    return state in (State.CANCELLED, State.REVERTING, State.REVERTED)
 
 
 def progress_document(job: Job, counts: JobCounts) -> dict[str, Any]:
@@ -121,6 +128,7 @@ def receipt_document(made: Receipt) -> dict[str, Any]:
         "counts": {
             "rows": balance.rows,
             **{status.value: getattr(balance, status.value) for status in Status},
+            "reverted": balance.reverted,
             "cancelled": balance.cancelled,
             "blank": job.blank_lines,
             "header": job.header_lines,

@@ -26,12 +26,13 @@ class Balance:
     unchanged: int
     skipped: int
     failed: int
+    reverted: int
     cancelled: int
     """Rows of a cancelled job that nothing became of."""
 
     @property
     def holds(self) -> bool:
-        parts = self.created + self.updated + self.unchanged + self.skipped + self.failed
+        parts = self.created + self.updated + self.unchanged + self.skipped + self.failed + self.reverted
         accounted = {self.done, self.outcomes, parts}
         return self.row_count == self.rows and accounted == {self.rows - self.cancelled}
 

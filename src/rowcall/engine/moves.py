@@ -10,10 +10,11 @@ from typing import Any
 from psycopg import Connection
 
 from rowcall.engine.finish import balance_of, start_processing
+from rowcall.engine.undo import end_undo, nothing_to_undo, require_possible
 from rowcall.errors import Final, WrongState
 from rowcall.importer import Importer, WholeFileImporter
 from rowcall.model import WORKING, Code, State, Wish
-from rowcall.store import jobs
+from rowcall.store import jobs, undos
 from rowcall.store.grid import Wanted
 from rowcall.store.jobs import Job
 from rowcall.store.queries import query
@@ -29,6 +30,7 @@ ASKED: dict[str, frozenset[State]] = {
     "kickoff": frozenset({State.UPLOADED, State.PAUSED}),
     "cancel": WORKING | {State.VALIDATED, State.PAUSED},
     "reprocess": frozenset({State.COMPLETED, State.COMPLETED_WITH_ERRORS}),
+    "undo": frozenset({State.COMPLETED, State.COMPLETED_WITH_ERRORS, State.CANCELLED}),
 }
 """What can be asked for, and in which states."""
 _FROM_HOLD = {"start", "kickoff", "map", "confirm"}
@@ -42,7 +44,7 @@ def allowed(job: Job) -> list[str]:
 def _fits(job: Job, name: str) -> bool:
     if name in _FROM_HOLD and job.state in (State.UPLOADED, State.COLUMN_MAPPING):
         return job.wish is Wish.HOLD
-    if name == "submit" or name == "reprocess":
+    if name in ("submit", "reprocess", "undo"):
         return not job.config.dry_run
     return name == "cancel" or job.wish is not Wish.CANCEL
 
@@ -124,6 +126,8 @@ def granted(connection: Connection[Any], job: Job) -> Job | None:
 
 def _cancelled(connection: Connection[Any], job: Job) -> Job:
     state = job.paused_from or job.state
+    if state is State.REVERTING:  # what is taken back stays so, and what is not is left as it is
+        return end_undo(connection, job if job.state is state else jobs.move(connection, job, state))
     if state in (State.VALIDATING, State.VALIDATED):
         connection.execute(query("forget_plan"), {"id": job.id})
     elif connection.execute(query("not_waited_for"), {"id": job.id}).rowcount:
@@ -162,3 +166,23 @@ def reprocess(connection: Connection[Any], job: Job, importer: type[Importer], w
     if not count:
         raise Final(Code.BAD_REQUEST, "No row that failed or was skipped fits.", hint="Look at the job's items.")
     return jobs.move(connection, job, State.PROCESSING), count
+
+
+def undo(
+    connection: Connection[Any],
+    job: Job,
+    importer: type[Importer],
+    which: Wanted,
+    *,
+    partial: bool = False,
+    account: str,
+    request_id: str | None = None,
+) -> Job:
+    """Have what a job wrote taken back, or some rows of it. Called in a transaction."""
+    require(job, "undo")
+    require_possible(importer)
+    if not undos.asks(connection, "is_to_undo", job.id):
+        raise nothing_to_undo(job)
+    moved = jobs.move(connection, job, State.REVERTING)
+    undos.begin(connection, job, which, partial=partial, account=account, request_id=request_id)
+    return moved

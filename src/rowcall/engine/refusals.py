@@ -51,18 +51,32 @@ def issue_of(refused: Refused, work: Work, row: pl.DataFrame) -> Issue:
     """The issue of one row that was refused. `row` has its values under the target's column names."""
     if refused.state == DROPPED:
         return Issue(Code.ROW_REFUSED, f"A trigger or rule of {work.importer.target} drops this row.")
-    state = refused.state
-    code = _CODES.get(state, Code.VALUE_REFUSED if state.startswith(("22", "54")) else Code.ROW_REFUSED)
     columns = _columns(work, refused)
     values = row.row(0, named=True) if row.height == 1 else {}
     detail = f" {refused.detail}" if refused.detail else ""
     return Issue(
-        code,
+        _code(refused.state),
         f"The database refused it: {_sentence(refused.message)}{detail}",
         field=fields_named(work, columns),
         value=_value(values, columns),
-        metadata={"constraint": refused.constraint, "sqlstate": state},
+        metadata={"constraint": refused.constraint, "sqlstate": refused.state},
     )
+
+
+def issue_of_undo(refused: Refused, table: str) -> Issue:
+    """The issue of one row that could not be taken back."""
+    if refused.state == DROPPED:
+        return Issue(Code.ROW_REFUSED, f"A trigger or rule of {table} keeps this row as it is.")
+    detail = f" {refused.detail}" if refused.detail else ""
+    return Issue(
+        _code(refused.state),
+        f"The database refused to take it back: {_sentence(refused.message)}{detail}",
+        metadata={"constraint": refused.constraint, "sqlstate": refused.state},
+    )
+
+
+def _code(state: str) -> Code:
+    return _CODES.get(state, Code.VALUE_REFUSED if state.startswith(("22", "54")) else Code.ROW_REFUSED)
 
 
 def _columns(work: Work, refused: Refused) -> list[str]:

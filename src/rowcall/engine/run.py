@@ -30,6 +30,7 @@ from rowcall.engine.scratch import Scratch
 from rowcall.engine.second_look import look_again, plan_together, refers_to_itself, some_failed
 from rowcall.engine.sequences import keep_ahead
 from rowcall.engine.templates import known_of, usable_constants
+from rowcall.engine.undo import take_back
 from rowcall.engine.waiting import decide_waiting
 from rowcall.engine.whole_file import process_whole_file
 from rowcall.engine.work import NO_TARGET, Work, needed_by, prepare_work
@@ -83,6 +84,7 @@ def advance(run: Run, control: Connection[Any], job: Job) -> Job:
         State.COLUMN_MAPPING: _map,
         State.VALIDATING: _process,
         State.PROCESSING: _process,
+        State.REVERTING: _take_back,
     }
     while (step := steps.get(job.state)) and job.wish is not Wish.HOLD:
         _check(run, job)
@@ -221,6 +223,19 @@ def _process(run: Run, control: Connection[Any], job: Job) -> Job:
         look_again(control, work, partial(_check, run, job))
     with control.transaction():
         return finish_job(control, job, run.importer)
+
+
+def _take_back(run: Run, control: Connection[Any], job: Job) -> Job:
+    """REVERTING: take back what the job wrote."""
+
+    def tell() -> None:
+        counts = jobs.counts_of(control, job)
+        total = counts.created + counts.updated + counts.reverted
+        run.tell(Progress(phase="undoing", rows=counts.reverted, done=counts.reverted, total=total))
+        if run.yields():
+            run.stop.set()
+
+    return take_back(control, job, run.importer, partial(_check, run, job), tell)
 
 
 def _work_off(run: Run, control: Connection[Any], work: Work) -> None:

@@ -135,6 +135,9 @@ def _setting_mistakes(importer: Class) -> Iterator[str]:
     for name, key in (("key", importer.key), ("natural_key", importer.natural_key)):
         if not all(isinstance(part, str) for part in _names(key)):  # pyright: ignore[reportUnnecessaryIsInstance] (as above)
             yield f'.{name}: the names of fields are expected, such as {name} = "id" or {name} = "year", "serial".'
+    undo: object = importer.undo
+    if not isinstance(undo, bool | str) or undo == "":  # pyright: ignore[reportUnnecessaryIsInstance] (as above)
+        yield f".undo is {undo!r}; True, False, or the reason why not is expected."
     days: object = importer.retention_days
     if days is not None and (not isinstance(days, int) or days < 1):  # pyright: ignore[reportUnnecessaryIsInstance] (as above)
         yield f".retention_days is {days!r}; a number of days from 1 is expected."

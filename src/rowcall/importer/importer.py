@@ -40,6 +40,9 @@ class Importer:
     timezone: ClassVar[str] = "UTC"
     """Where times without offset are from."""
 
+    undo: ClassVar[bool | str] = True
+    """Whether its imports can be taken back; False or the reason if not."""
+
     retention_days: ClassVar[int | None] = None
     """How many days its jobs are kept, if longer or shorter than others."""
 

@@ -64,11 +64,12 @@ class JobCounts:
     unchanged: int = 0
     skipped: int = 0
     failed: int = 0
+    reverted: int = 0
     ingested: int = 0
 
     @property
     def done(self) -> int:
-        return self.created + self.updated + self.unchanged + self.skipped + self.failed
+        return self.created + self.updated + self.unchanged + self.skipped + self.failed + self.reverted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from psycopg import Connection
 from psycopg.sql import SQL, Composable, Composed, Identifier
 from psycopg.sql import Literal as Value
 
+from rowcall.store.images import image_of
 from rowcall.store.layout import Layout
 from rowcall.store.staging import MATCH, STAGE, load
 
@@ -88,7 +89,7 @@ def _without(keys: tuple[tuple[str, ...], ...]) -> Composed:
 def _match_statement(layout: Layout, key: tuple[str, ...], earlier: tuple[tuple[str, ...], ...]) -> Composed:
     left = [_without(earlier), *([_UNMATCHED] if earlier else [])]  # a row of the target is matched once
     changed = _changed(layout)
-    image = SQL("to_jsonb(t.*) - 'ctid' - 'xmin' - 'tableoid'")
+    image = SQL("{} - 'ctid' - 'xmin' - 'tableoid'").format(image_of(layout.target))
     before = SQL("CASE WHEN {} THEN {} END").format(changed, image) if _writes(layout) else SQL("NULL::jsonb")
     return SQL(
         "INSERT INTO {match} SELECT s.rowcall_number, {key}, t.ctid, t.tableoid, t.xmin, {version}, {changed}, "

@@ -214,10 +214,14 @@ CREATE TABLE rowcall.batch (
     claimed_by   text,
     lease_until  timestamptz,
     updated_at   timestamptz NOT NULL DEFAULT now(),
+    reverted     integer NOT NULL DEFAULT 0,
+    -- the transaction that wrote its outcomes, as a value: where it is not theirs any more, the database was restored
+    -- from a dump since, and transactions tell nothing
+    stamp        xid,
     PRIMARY KEY (job_id, number),
     UNIQUE (job_id, first_row),
     CONSTRAINT batch_balance CHECK (
-        state = 'pending' OR created + updated + unchanged + skipped + failed = last_row - first_row + 1)
+        state = 'pending' OR created + updated + unchanged + skipped + failed + reverted = last_row - first_row + 1)
 );
 CREATE INDEX batch_pending ON rowcall.batch (job_id, number) WHERE state = 'pending';
 CREATE INDEX batch_flagged ON rowcall.batch (updated_at) WHERE failed > 0 OR state = 'pending';
@@ -250,6 +254,8 @@ CREATE TABLE rowcall.outcome (
     before      jsonb,
     result      jsonb,
     at          timestamptz NOT NULL DEFAULT now(),
+    -- the transaction that had last written the row of the target, when it was matched
+    seen        xid,
     PRIMARY KEY (job_id, row_number, attempt)
 );
 CREATE INDEX outcome_failed ON rowcall.outcome (job_id, row_number) WHERE status = 'failed';
@@ -319,17 +325,59 @@ CREATE INDEX export_job_job ON rowcall.export_job (job_id);
 CREATE INDEX export_job_unfinished ON rowcall.export_job (created_at) WHERE state IN ('QUEUED', 'RUNNING');
 CREATE INDEX export_job_expiry ON rowcall.export_job (expires_at) WHERE state = 'COMPLETED';
 
--- A row with what became of it: its outcome, unless it is tried again; else what its job waits for.
+-- What was taken back, when and by whom. `which` are the rows that were asked for; it goes on below `next_row`, in
+-- rounds: one row may stand in another's way. `standing` is how many were taken back when the round began.
+-- `results` are kept at its end: a later undo may take back what this one kept.
+CREATE TABLE rowcall.undo (
+    job_id        uuid NOT NULL REFERENCES rowcall.job ON DELETE CASCADE,
+    number        smallint NOT NULL,
+    account       text NOT NULL,
+    request_id    text,
+    which         jsonb NOT NULL,
+    partial       boolean NOT NULL,
+    came_from     text NOT NULL,
+    round         integer NOT NULL DEFAULT 1,
+    next_row      bigint NOT NULL,
+    standing      bigint NOT NULL,
+    created_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    completed_at  timestamptz,
+    results       jsonb,
+    PRIMARY KEY (job_id, number)
+);
+CREATE UNIQUE INDEX undo_under_way ON rowcall.undo (job_id) WHERE completed_at IS NULL;
+
+-- What became of a row when it was to be taken back. A row that was restored was written by transaction `stamp`, and is
+-- as transaction `stands_for` had left it.
+CREATE TABLE rowcall.reversal (
+    job_id      uuid NOT NULL,
+    row_number  bigint NOT NULL,
+    undo        smallint NOT NULL,
+    result      text NOT NULL CHECK (result IN ('deleted', 'restored', 'changed', 'blocked', 'refused', 'gone')),
+    target_key  text[],
+    issue       jsonb,
+    stamp       xid,
+    stands_for  xid,
+    at          timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (job_id, row_number)
+);
+CREATE INDEX reversal_kept ON rowcall.reversal (job_id, row_number) WHERE result IN ('changed', 'blocked', 'refused');
+CREATE INDEX reversal_target ON rowcall.reversal USING hash (target_key) WHERE stamp IS NOT NULL;
+
+-- A row with what became of it: its outcome, unless it is tried again or was taken back; else what its job waits for.
 CREATE VIEW rowcall.row_status WITH (security_invoker = true) AS
 SELECT r.job_id, r.number, r.line, r.cells,
-       CASE WHEN o.status IS NULL AND j.state = 'CANCELLED' THEN 'cancelled'
+       CASE WHEN o.status IS NULL
+                 AND (j.state IN ('CANCELLED', 'REVERTING', 'REVERTED') OR j.paused_from = 'REVERTING') THEN 'cancelled'
             WHEN o.status IS NULL OR t.row_number IS NOT NULL THEN 'pending'
+            WHEN v.result IN ('deleted', 'restored') THEN 'reverted'
             ELSE o.status::text END AS status,
-       o.attempt, o.target_key, o.issues, o.before, o.result, o.at
+       o.attempt, o.target_key, CASE WHEN v.issue IS NULL THEN o.issues ELSE coalesce(o.issues, '[]') || v.issue END AS issues,
+       o.before, o.result, coalesce(v.at, o.at) AS at
 FROM rowcall.row r
 JOIN rowcall.job j ON j.id = r.job_id
 LEFT JOIN rowcall.outcome o ON o.job_id = r.job_id AND o.row_number = r.number
-LEFT JOIN rowcall.retry t ON t.job_id = r.job_id AND t.row_number = r.number;
+LEFT JOIN rowcall.retry t ON t.job_id = r.job_id AND t.row_number = r.number
+LEFT JOIN rowcall.reversal v ON v.job_id = r.job_id AND v.row_number = r.number;
 
 -- Whether some session has a job to itself.
 CREATE FUNCTION rowcall.is_worked_on(job uuid) RETURNS boolean LANGUAGE sql STABLE AS $$
@@ -415,7 +463,8 @@ SELECT rowcall.keep_apart('job'), rowcall.keep_apart('column_mapping'), rowcall.
        rowcall.keep_apart('outcome'), rowcall.keep_apart('retry'), rowcall.keep_apart('row', 'SELECT'),
        rowcall.keep_apart('attempt', 'SELECT'), rowcall.keep_apart('job_event', 'SELECT, INSERT'),
        rowcall.keep_apart('audit', 'SELECT, INSERT'), rowcall.keep_apart('export_job'), rowcall.keep_apart('upload'),
-       rowcall.keep_apart('waiting'), rowcall.keep_apart('column_decision'), rowcall.keep_apart('mapping_template');
+       rowcall.keep_apart('waiting'), rowcall.keep_apart('column_decision'), rowcall.keep_apart('mapping_template'),
+       rowcall.keep_apart('undo'), rowcall.keep_apart('reversal', 'SELECT');
 
 -- The same bytes are stored once, whoever brings them: a request sees a file only if one of its jobs has it.
 ALTER TABLE rowcall.file ENABLE ROW LEVEL SECURITY;

@@ -40,6 +40,8 @@ class TargetColumn:
     """Of an enum."""
     bitwise: bool = True
     """Texts are equal only when they are the same, character by character."""
+    own_json: bool = False
+    """Its type has an idea of its own of what it is as JSON, from which it may not come back."""
     comment: str | None = None
 
 

@@ -1,4 +1,4 @@
-"""Which of the staged rows can't be written, found by trying: in halves, until the guilty stand alone.
+"""Which rows can't be written, found by trying: in halves, until the guilty stand alone.
 
 The halving runs inside the database, as one statement: from here, each attempt would cost a round trip and a plan.
 """
@@ -9,7 +9,7 @@ from typing import Any, Self
 import psycopg
 from psycopg import Connection
 from psycopg.rows import class_row
-from psycopg.sql import SQL, Composed
+from psycopg.sql import SQL, Composable, Composed
 from psycopg.sql import Literal as Value
 
 from rowcall.store.layout import Layout
@@ -61,13 +61,19 @@ class _Attempt(Refused):
 
 
 def try_halves(connection: Connection[Any], layout: Layout, numbers: list[int]) -> Tried:
-    """Write these rows as far as they can be written. What is written stays: the caller takes it back."""
+    """Write these staged rows as far as they can be written. What is written stays: the caller takes it back."""
+    return try_in_halves(connection, _writing(layout), numbers)
+
+
+def try_in_halves(connection: Connection[Any], attempt: Composable, numbers: list[int]) -> Tried:
+    """Do to these rows what can be done to them; it stays. `attempt` is PL/pgSQL for the rows `rowcall_some`."""
     connection.execute(
         "CREATE TEMPORARY TABLE IF NOT EXISTS rowcall_tried (low int, high int, state text, message text, detail text, "
         'context text, "constraint" text, "column" text)'
     )
     connection.execute("DELETE FROM pg_temp.rowcall_tried")
-    connection.execute(SQL("DO {}").format(Value(_halving(layout, numbers).as_string(connection))))
+    body = _HALVING.format(numbers=Value(numbers), attempt=attempt, not_the_rows=Value(f"^({'|'.join(NOT_THE_ROWS)})"))
+    connection.execute(SQL("DO {}").format(Value(body.as_string(connection))))
     tried = (
         connection.cursor(row_factory=class_row(_Attempt))
         .execute("SELECT * FROM pg_temp.rowcall_tried ORDER BY low")
@@ -79,10 +85,9 @@ def try_halves(connection: Connection[Any], layout: Layout, numbers: list[int]) 
     )
 
 
-def _halving(layout: Layout, numbers: list[int]) -> Composed:
+def _writing(layout: Layout) -> Composed:
     only = SQL(" AND s.rowcall_number = ANY (rowcall_some)")
-    return _HALVING.format(
-        numbers=Value(numbers),
+    return _WRITING.format(
         counting=counting(layout, only),
         both=writing(layout, only, create=True, update=True),
         creating=writing(layout, only, create=True, update=False),
@@ -90,10 +95,31 @@ def _halving(layout: Layout, numbers: list[int]) -> Composed:
         left=left_as_they_were(layout, only),
         updates=Value(layout.on_match == "update"),
         dropped=Value(DROPPED),
-        not_the_rows=Value(f"^({'|'.join(NOT_THE_ROWS)})"),
     )
 
 
+_WRITING = SQL("""
+            DECLARE
+                rowcall_to_create bigint; rowcall_to_update bigint; rowcall_created bigint; rowcall_updated bigint;
+                rowcall_left bigint;
+            BEGIN
+                {counting} INTO rowcall_to_create, rowcall_to_update;
+                rowcall_created := 0; rowcall_updated := 0;
+                IF NOT {updates} THEN rowcall_to_update := 0; END IF;
+                IF rowcall_to_create > 0 AND rowcall_to_update > 0 THEN
+                    {both} INTO rowcall_created, rowcall_updated;
+                ELSIF rowcall_to_create > 0 THEN
+                    {creating} INTO rowcall_created, rowcall_updated;
+                ELSIF rowcall_to_update > 0 THEN
+                    {updating} INTO rowcall_created, rowcall_updated;
+                END IF;
+                rowcall_left := 0;
+                IF rowcall_updated < rowcall_to_update THEN {left} INTO rowcall_left; END IF;
+                IF rowcall_created < rowcall_to_create OR rowcall_left > 0 THEN
+                    RAISE EXCEPTION 'dropped' USING ERRCODE = {dropped};
+                END IF;
+            END;
+""")
 _HALVING = SQL("""
 #variable_conflict use_column
 DECLARE
@@ -101,8 +127,6 @@ DECLARE
     rowcall_lows int[] := ARRAY[1];
     rowcall_highs int[] := ARRAY[cardinality(rowcall_all)];
     rowcall_low int; rowcall_high int; rowcall_some bigint[];
-    rowcall_to_create bigint; rowcall_to_update bigint; rowcall_created bigint; rowcall_updated bigint;
-    rowcall_left bigint;
     rowcall_state text; rowcall_message text; rowcall_detail text; rowcall_context text;
     rowcall_constraint text; rowcall_column text;
 BEGIN
@@ -113,21 +137,7 @@ BEGIN
         rowcall_highs := trim_array(rowcall_highs, 1);
         rowcall_some := rowcall_all[rowcall_low:rowcall_high];
         BEGIN
-            {counting} INTO rowcall_to_create, rowcall_to_update;
-            rowcall_created := 0; rowcall_updated := 0;
-            IF NOT {updates} THEN rowcall_to_update := 0; END IF;
-            IF rowcall_to_create > 0 AND rowcall_to_update > 0 THEN
-                {both} INTO rowcall_created, rowcall_updated;
-            ELSIF rowcall_to_create > 0 THEN
-                {creating} INTO rowcall_created, rowcall_updated;
-            ELSIF rowcall_to_update > 0 THEN
-                {updating} INTO rowcall_created, rowcall_updated;
-            END IF;
-            rowcall_left := 0;
-            IF rowcall_updated < rowcall_to_update THEN {left} INTO rowcall_left; END IF;
-            IF rowcall_created < rowcall_to_create OR rowcall_left > 0 THEN
-                RAISE EXCEPTION 'dropped' USING ERRCODE = {dropped};
-            END IF;
+            {attempt}
             INSERT INTO pg_temp.rowcall_tried VALUES (rowcall_low, rowcall_high, '', '', '', '');
         EXCEPTION WHEN OTHERS OR ASSERT_FAILURE THEN
             GET STACKED DIAGNOSTICS rowcall_state = RETURNED_SQLSTATE, rowcall_message = MESSAGE_TEXT,

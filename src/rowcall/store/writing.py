@@ -144,10 +144,11 @@ def add_outcomes(connection: Connection[Any], layout: Layout, job_id: UUID, key_
         ).format(code=Value(Code.ALREADY_EXISTS.value), field=field, value=value, message=Value(said[1]))
     connection.execute(
         SQL(
-            "INSERT INTO rowcall.outcome (job_id, row_number, status, target_key, issues, before) "
+            "INSERT INTO rowcall.outcome (job_id, row_number, status, target_key, issues, before, seen) "
             "SELECT {job}, s.rowcall_number, "
             "(CASE WHEN m.number IS NULL THEN 'created' ELSE {matched} END)::rowcall.status, "
-            "{key}, {issues}, m.before FROM {stage} s LEFT JOIN {match} m ON m.number = s.rowcall_number"
+            "{key}, {issues}, m.before, CASE WHEN m.before IS NOT NULL THEN m.stamp END "
+            "FROM {stage} s LEFT JOIN {match} m ON m.number = s.rowcall_number"
         ).format(
             job=Value(job_id),  # no parameter: a percent sign in a column's name would be taken for one
             matched=matched,

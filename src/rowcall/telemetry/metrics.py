@@ -20,6 +20,7 @@ from rowcall.model import State, Status
 from rowcall.store import jobs
 from rowcall.store.jobs import Job
 from rowcall.store.operations import Standing, count_not_found
+from rowcall.store.undos import undos_of
 from rowcall.telemetry.logs import error_rate
 
 _WEIGHT = 0.3
@@ -57,7 +58,11 @@ class WorkMetrics(Listener):
             self._ingest.labels(after.importer).observe(1000 * seconds)
         if after.ended:
             with suppress(psycopg.Error):  # it is away again: then this job is not counted
-                self._account(connection, after)
+                if State.REVERTING in (before.state, before.paused_from):
+                    done = undos_of(connection, after)[-1]
+                    self._rows.labels(after.importer, "reverted").inc(done.deleted + done.restored)
+                else:
+                    self._account(connection, after)
 
     def _account(self, connection: Connection[Any], job: Job) -> None:
         counts = jobs.counts_of(connection, job)

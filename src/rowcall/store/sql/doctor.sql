@@ -42,12 +42,14 @@ ORDER BY b.number
 -- counters_off --
 -- I4: batches whose counters differ from their outcomes, and a job whose count of rows differs from its rows.
 SELECT 'batch ' || b.number || ' counts ' || b.counted::text || ', its outcomes are ' || o.counted::text AS found
-FROM (SELECT *, ARRAY[created, updated, unchanged, skipped, failed]::bigint[] AS counted
+FROM (SELECT *, ARRAY[created, updated, unchanged, skipped, failed, reverted]::bigint[] AS counted
       FROM rowcall.batch WHERE job_id = %(id)s AND state = 'done') b, LATERAL (
-    SELECT ARRAY[count(*) FILTER (WHERE o.status = 'created'), count(*) FILTER (WHERE o.status = 'updated'),
+    SELECT ARRAY[count(*) FILTER (WHERE o.status = 'created' AND v IS NULL), count(*) FILTER (WHERE o.status = 'updated' AND v IS NULL),
                  count(*) FILTER (WHERE o.status = 'unchanged'), count(*) FILTER (WHERE o.status = 'skipped'),
-                 count(*) FILTER (WHERE o.status = 'failed')] AS counted
-    FROM rowcall.outcome o WHERE o.job_id = b.job_id AND o.row_number BETWEEN b.first_row AND b.last_row) o
+                 count(*) FILTER (WHERE o.status = 'failed'), count(v.row_number)] AS counted
+    FROM rowcall.outcome o
+    LEFT JOIN rowcall.reversal v ON v.job_id = o.job_id AND v.row_number = o.row_number AND v.result IN ('deleted', 'restored')
+    WHERE o.job_id = b.job_id AND o.row_number BETWEEN b.first_row AND b.last_row) o
 WHERE b.counted <> o.counted
 UNION ALL
 SELECT 'the job counts ' || j.row_count || ' rows and has ' || r.rows
@@ -66,13 +68,31 @@ GROUP BY target_key HAVING count(*) > 1 OR target_key IS NULL
 SELECT 'row ' || o.row_number || ', key ' || array_to_string(o.target_key, ', ') AS found
 FROM rowcall.outcome o
 WHERE o.job_id = %(id)s AND o.status = 'created' AND NOT EXISTS (SELECT FROM {target} t WHERE {same})
+  AND NOT EXISTS (SELECT FROM rowcall.reversal v WHERE v.job_id = o.job_id AND v.row_number = o.row_number AND v.result = 'deleted')
 ORDER BY o.row_number
+
+-- undone_still_there --
+-- I5: rows that were taken back and that the target has as the import left them.
+SELECT 'row ' || o.row_number || ', key ' || array_to_string(o.target_key, ', ') AS found
+FROM rowcall.outcome o JOIN rowcall.reversal v ON v.job_id = o.job_id AND v.row_number = o.row_number
+    AND v.result IN ('deleted', 'restored') AND v.stamp IS DISTINCT FROM o.xmin
+JOIN {target} t ON {same}
+WHERE o.job_id = %(id)s AND t.xmin = o.xmin
+ORDER BY o.row_number
+
+-- undone_without_row --
+-- I1: what was taken back without having been written.
+SELECT 'row ' || v.row_number AS found FROM rowcall.reversal v
+WHERE v.job_id = %(id)s AND NOT EXISTS (
+    SELECT FROM rowcall.outcome o WHERE o.job_id = v.job_id AND o.row_number = v.row_number AND o.status IN ('created', 'updated'))
+ORDER BY v.row_number
 
 -- keys_without_row --
 -- I6: row keys that no created row stands behind.
 SELECT 'key ' || k.key || ' of row ' || k.row_number AS found FROM rowcall.row_key k
 WHERE k.job_id = %(id)s AND NOT EXISTS (
-    SELECT FROM rowcall.outcome o WHERE o.job_id = k.job_id AND o.row_number = k.row_number AND o.status = 'created')
+    SELECT FROM rowcall.outcome o WHERE o.job_id = k.job_id AND o.row_number = k.row_number AND o.status = 'created'
+      AND NOT EXISTS (SELECT FROM rowcall.reversal v WHERE v.job_id = o.job_id AND v.row_number = o.row_number AND v.result = 'deleted'))
 ORDER BY k.row_number
 
 -- rows_without_key --
@@ -80,6 +100,7 @@ ORDER BY k.row_number
 SELECT 'row ' || o.row_number AS found FROM rowcall.outcome o
 WHERE o.job_id = %(id)s AND o.status = 'created'
   AND NOT EXISTS (SELECT FROM rowcall.row_key k WHERE k.job_id = o.job_id AND k.row_number = o.row_number)
+  AND NOT EXISTS (SELECT FROM rowcall.reversal v WHERE v.job_id = o.job_id AND v.row_number = o.row_number AND v.result = 'deleted')
 ORDER BY o.row_number
 
 -- effect_apart --
@@ -93,6 +114,7 @@ WHERE o.job_id = %(id)s AND o.status = 'created' AND {apart}
       WHERE j.importer = ANY (%(importers)s) AND later.target_key = o.target_key AND later.at >= o.at
         AND later.status IN ('created', 'updated')
         AND (later.job_id, later.row_number) <> (o.job_id, o.row_number))
+  AND NOT EXISTS (SELECT FROM rowcall.reversal v WHERE v.job_id = o.job_id AND v.row_number = o.row_number AND v.result = 'deleted')
 ORDER BY o.row_number
 
 -- unfinished_jobs --

@@ -1,17 +1,20 @@
 -- balance --
 -- What the rows, the outcomes and the batches of a job say, each counted for itself.
-SELECT CASE j.state WHEN 'CANCELLED' THEN coalesce(j.row_count, r.rows) ELSE j.row_count END AS row_count, r.rows,
+SELECT CASE WHEN j.over THEN coalesce(j.row_count, r.rows) ELSE j.row_count END AS row_count, r.rows,
        (SELECT coalesce(sum(last_row - first_row + 1), 0)::bigint FROM rowcall.batch b WHERE b.job_id = j.id AND b.state = 'done') AS done,
-       o.outcomes, o.created, o.updated, o.unchanged, o.skipped, o.failed,
-       CASE j.state WHEN 'CANCELLED' THEN (
+       o.outcomes, o.created, o.updated, o.unchanged, o.skipped, o.failed, o.reverted,
+       CASE WHEN j.over THEN (
            SELECT coalesce(sum(last_row - first_row + 1), 0)::bigint FROM rowcall.batch b WHERE b.job_id = j.id AND b.state <> 'done')
            ELSE 0 END AS cancelled
-FROM rowcall.job j, LATERAL (SELECT count(*) AS rows FROM rowcall.row r WHERE r.job_id = j.id) r, LATERAL (
+FROM (SELECT *, state IN ('CANCELLED', 'REVERTING', 'REVERTED') OR coalesce(paused_from = 'REVERTING', false) AS over FROM rowcall.job) j,
+     LATERAL (SELECT count(*) AS rows FROM rowcall.row r WHERE r.job_id = j.id) r, LATERAL (
     SELECT count(*) AS outcomes,
-           count(*) FILTER (WHERE status = 'created') AS created, count(*) FILTER (WHERE status = 'updated') AS updated,
+           count(*) FILTER (WHERE status = 'created' AND v IS NULL) AS created, count(*) FILTER (WHERE status = 'updated' AND v IS NULL) AS updated,
            count(*) FILTER (WHERE status = 'unchanged') AS unchanged, count(*) FILTER (WHERE status = 'skipped') AS skipped,
-           count(*) FILTER (WHERE status = 'failed') AS failed
-    FROM rowcall.outcome o WHERE o.job_id = j.id) o
+           count(*) FILTER (WHERE status = 'failed') AS failed, count(v.row_number) AS reverted
+    FROM rowcall.outcome o LEFT JOIN rowcall.reversal v
+        ON v.job_id = o.job_id AND v.row_number = o.row_number AND v.result IN ('deleted', 'restored')
+    WHERE o.job_id = j.id) o
 WHERE j.id = %(id)s
 
 -- not_applied --
@@ -22,13 +25,17 @@ WHERE job_id = %(id)s AND status <> 'failed' AND status <> 'skipped'
 
 -- recount_batches --
 -- The counts of a job's batches from its outcomes, of those that have rows between first and last.
-UPDATE rowcall.batch b SET created = c.created, updated = c.updated, unchanged = c.unchanged, skipped = c.skipped, failed = c.failed
+UPDATE rowcall.batch b SET created = c.created, updated = c.updated, unchanged = c.unchanged, skipped = c.skipped, failed = c.failed,
+    reverted = c.reverted, stamp = c.stamp
 FROM (
     SELECT x.number,
-           count(*) FILTER (WHERE o.status = 'created') AS created, count(*) FILTER (WHERE o.status = 'updated') AS updated,
+           count(*) FILTER (WHERE o.status = 'created' AND v IS NULL) AS created,
+           count(*) FILTER (WHERE o.status = 'updated' AND v IS NULL) AS updated,
            count(*) FILTER (WHERE o.status = 'unchanged') AS unchanged, count(*) FILTER (WHERE o.status = 'skipped') AS skipped,
-           count(*) FILTER (WHERE o.status = 'failed') AS failed
+           count(*) FILTER (WHERE o.status = 'failed') AS failed, count(v.row_number) AS reverted,
+           (array_agg(o.xmin ORDER BY o.at DESC, o.row_number))[1] AS stamp
     FROM rowcall.batch x JOIN rowcall.outcome o ON o.job_id = x.job_id AND o.row_number BETWEEN x.first_row AND x.last_row
+    LEFT JOIN rowcall.reversal v ON v.job_id = o.job_id AND v.row_number = o.row_number AND v.result IN ('deleted', 'restored')
     WHERE x.job_id = %(id)s AND x.last_row >= %(first)s AND x.first_row <= %(last)s GROUP BY x.number) c
 WHERE b.job_id = %(id)s AND b.number = c.number
 

@@ -104,7 +104,7 @@ WHERE id = %(id)s
 -- What happened to the rows so far: the sum over the batches that are done.
 SELECT coalesce(sum(created), 0)::bigint AS created, coalesce(sum(updated), 0)::bigint AS updated,
        coalesce(sum(unchanged), 0)::bigint AS unchanged, coalesce(sum(skipped), 0)::bigint AS skipped,
-       coalesce(sum(failed), 0)::bigint AS failed,
+       coalesce(sum(failed), 0)::bigint AS failed, coalesce(sum(reverted), 0)::bigint AS reverted,
        coalesce(max(last_row), 0)::bigint AS ingested
 FROM rowcall.batch WHERE job_id = %(id)s
 

@@ -5,8 +5,8 @@ FROM rowcall.batch b JOIN rowcall.job j ON j.id = b.job_id
 WHERE {whose} AND {behind} AND (cardinality(%(statuses)s::text[]) = 0
     OR (b.created > 0 AND 'created' = ANY (%(statuses)s)) OR (b.updated > 0 AND 'updated' = ANY (%(statuses)s))
     OR (b.unchanged > 0 AND 'unchanged' = ANY (%(statuses)s)) OR (b.skipped > 0 AND 'skipped' = ANY (%(statuses)s))
-    OR (b.failed > 0 AND 'failed' = ANY (%(statuses)s))
-    OR (b.state = 'pending' AND CASE j.state WHEN 'CANCELLED' THEN 'cancelled' ELSE 'pending' END = ANY (%(statuses)s))
+    OR (b.failed > 0 AND 'failed' = ANY (%(statuses)s)) OR (b.reverted > 0 AND 'reverted' = ANY (%(statuses)s))
+    OR (b.state = 'pending' AND CASE WHEN j.state IN ('CANCELLED', 'REVERTING', 'REVERTED') OR j.paused_from = 'REVERTING' THEN 'cancelled' ELSE 'pending' END = ANY (%(statuses)s))
     OR ('pending' = ANY (%(statuses)s) AND EXISTS (
         SELECT FROM rowcall.retry t WHERE t.job_id = b.job_id AND t.row_number BETWEEN b.first_row AND b.last_row)))
 ORDER BY {order} LIMIT %(most)s
@@ -38,10 +38,15 @@ ORDER BY {order} LIMIT %(most)s
 
 -- issue_counts --
 -- How often each issue was found in the rows of a job, the most frequent first.
-SELECT issue ->> 'code' AS code, issue ->> 'field' AS field, o.status::text AS status, count(*) AS count,
+SELECT issue ->> 'code' AS code, issue ->> 'field' AS field, o.status, count(*) AS count,
        min(o.row_number) AS first_row
-FROM rowcall.outcome o, jsonb_array_elements(o.issues) issue
-WHERE o.job_id = %(id)s GROUP BY 1, 2, 3 ORDER BY count DESC, code, field
+FROM (
+    SELECT row_number, status::text, issues FROM rowcall.outcome WHERE job_id = %(id)s AND issues IS NOT NULL
+    UNION ALL
+    SELECT v.row_number, o.status::text, jsonb_build_array(v.issue) FROM rowcall.reversal v
+    JOIN rowcall.outcome o ON o.job_id = v.job_id AND o.row_number = v.row_number
+    WHERE v.job_id = %(id)s AND v.issue IS NOT NULL) o, jsonb_array_elements(o.issues) issue
+GROUP BY 1, 2, 3 ORDER BY count DESC, code, field
 
 -- last_sign --
 -- When the database last heard of a job: its end, else its latest batch, else its beginning.
@@ -51,7 +56,7 @@ FROM rowcall.job j WHERE j.id = %(id)s
 -- counts_of_jobs --
 -- What happened to the rows of several jobs so far.
 SELECT job_id, sum(created)::bigint AS created, sum(updated)::bigint AS updated, sum(unchanged)::bigint AS unchanged,
-       sum(skipped)::bigint AS skipped, sum(failed)::bigint AS failed, max(last_row)::bigint AS ingested
+       sum(skipped)::bigint AS skipped, sum(failed)::bigint AS failed, sum(reverted)::bigint AS reverted, max(last_row)::bigint AS ingested
 FROM rowcall.batch WHERE job_id = ANY (%(ids)s) GROUP BY job_id
 
 -- events_of --

@@ -32,6 +32,7 @@ SELECT coalesce(max(last_row), 0) FROM rowcall.batch WHERE job_id = %(id)s
 WITH outcomes AS (DELETE FROM rowcall.outcome WHERE job_id = %(id)s AND row_number BETWEEN %(first)s AND %(last)s),
      attempts AS (DELETE FROM rowcall.attempt WHERE job_id = %(id)s AND row_number BETWEEN %(first)s AND %(last)s),
      retries AS (DELETE FROM rowcall.retry WHERE job_id = %(id)s AND row_number BETWEEN %(first)s AND %(last)s),
+     reversals AS (DELETE FROM rowcall.reversal WHERE job_id = %(id)s AND row_number BETWEEN %(first)s AND %(last)s),
      duplicates AS (DELETE FROM rowcall.duplicate WHERE job_id = %(id)s AND row_number BETWEEN %(first)s AND %(last)s)
 DELETE FROM rowcall.row WHERE job_id = %(id)s AND number BETWEEN %(first)s AND %(last)s
 

@@ -55,7 +55,9 @@ SELECT count(*) FROM rowcall.batch WHERE job_id = %(id)s AND state = 'pending'
 -- finish_batch --
 -- A batch is done, with its counts.
 UPDATE rowcall.batch SET state = 'done', created = %(created)s, updated = %(updated)s, unchanged = %(unchanged)s,
-    skipped = %(skipped)s, failed = %(failed)s, claimed_by = NULL, lease_until = NULL, updated_at = clock_timestamp()
+    skipped = %(skipped)s, failed = %(failed)s, claimed_by = NULL, lease_until = NULL, updated_at = clock_timestamp(),
+    stamp = (SELECT o.xmin FROM rowcall.outcome o WHERE o.job_id = %(id)s AND o.row_number = batch.first_row
+             ORDER BY o.attempt DESC LIMIT 1)
 WHERE job_id = %(id)s AND number = %(number)s
 
 -- lock_batch_numbers --

@@ -28,6 +28,7 @@ SELECT a.attname AS name,
        CASE WHEN base.typname = 'numeric' AND m.typmod > 4 THEN ((m.typmod - 4) >> 16) & 65535 END AS precision,
        CASE WHEN base.typname = 'numeric' AND m.typmod > 4 THEN ((((m.typmod - 4) & 2047) # 1024) - 1024) END AS scale,
        coalesce(o.collisdeterministic, true) AS bitwise,
+       base.typname <> 'jsonb' AND EXISTS (SELECT FROM pg_cast x WHERE x.castsource = base.oid AND x.casttarget IN ('json'::regtype, 'jsonb'::regtype)) AS own_json,
        CASE WHEN base.typtype = 'e' THEN ARRAY(SELECT e.enumlabel::text FROM pg_enum e WHERE e.enumtypid = base.oid
                                               ORDER BY e.enumsortorder) END AS labels,
        col_description(a.attrelid, a.attnum) AS comment
@@ -93,6 +94,20 @@ SELECT k.conname AS name,
 FROM pg_constraint k JOIN pg_class r ON r.oid = k.confrelid JOIN pg_namespace n ON n.oid = r.relnamespace
 WHERE k.conrelid = %(oid)s AND k.contype = 'f'
 ORDER BY k.conname
+
+-- target_referrers --
+-- The foreign keys that refer to a table, or to a partition of it.
+SELECT k.conname AS name, n.nspname AS table_schema, r.relname AS table_name,
+       ARRAY(SELECT a.attname::text FROM unnest(k.conkey) WITH ORDINALITY u (attnum, place)
+             JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.attnum ORDER BY u.place) AS columns,
+       ARRAY(SELECT a.attname::text FROM unnest(k.confkey) WITH ORDINALITY u (attnum, place)
+             JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = u.attnum ORDER BY u.place) AS target_columns,
+       k.confdeltype IN ('a', 'r') AS refuses,
+       has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(r.oid, 'SELECT') AND NOT row_security_active(r.oid) AS seen
+FROM pg_constraint k JOIN pg_class r ON r.oid = k.conrelid JOIN pg_namespace n ON n.oid = r.relnamespace
+WHERE k.contype = 'f' AND k.conparentid = 0
+  AND k.confrelid IN (SELECT to_regclass(%(table)s)::oid UNION SELECT relid FROM pg_partition_tree(to_regclass(%(table)s)))
+ORDER BY 2, 3, 1
 
 -- target_checks --
 -- The check constraints of a table.

@@ -1,0 +1,40 @@
+"""Rows of a target as JSON, from which every value comes back as it was."""
+
+from psycopg.sql import SQL, Composable, Composed, Identifier
+from psycopg.sql import Literal as Value
+
+from rowcall.store.targets import Target, TargetColumn
+
+
+def image_of(target: Target) -> Composed:
+    """A row `t` of the target as JSON. What would come back otherwise (`json` loses its form) is there as a text."""
+    texts = [
+        SQL("{}, t.{}::text").format(Value(name), Identifier(name))
+        for name, column in target.columns.items()
+        if column.own_json
+    ]
+    image = SQL("to_jsonb(t.*)").format()
+    return SQL("({} || jsonb_build_object({}))").format(image, SQL(", ").join(texts)) if texts else image
+
+
+def json_of(column: TargetColumn) -> Composed:
+    """A column of a row `t` as its image has it, as a text: so `1.0` is not `1.00`."""
+    how = "to_jsonb(t.{}::text)" if column.own_json else "to_jsonb(t.{})"
+    return SQL("coalesce({}::text, 'null')").format(SQL(how).format(Identifier(column.name)))
+
+
+def columns_of_image(image: Composable, columns: list[TargetColumn]) -> Composed:
+    """An image as a row `b` with these columns, in their own types; see `value_of`."""
+    typed = [
+        SQL("{} {}").format(Identifier(column.name), SQL("text" if column.own_json else column.type))  # pyright: ignore[reportArgumentType] (the catalog's own words)
+        for column in columns
+    ]
+    return SQL("jsonb_to_record({}) AS b ({})").format(image, SQL(", ").join(typed))
+
+
+def value_of(column: TargetColumn) -> Composed:
+    """A column of such a row, as the target takes it."""
+    return SQL("b.{}::{}" if column.own_json else "b.{}").format(
+        Identifier(column.name),
+        *([SQL(column.type)] if column.own_json else []),  # pyright: ignore[reportArgumentType] (the catalog's own words)
+    )

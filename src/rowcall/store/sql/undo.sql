@@ -1,0 +1,95 @@
+-- begin_undo --
+-- An undo of some rows of a job; the number it has.
+INSERT INTO rowcall.undo (job_id, number, account, request_id, which, partial, came_from, next_row, standing)
+SELECT %(id)s, coalesce((SELECT max(number) FROM rowcall.undo WHERE job_id = %(id)s), 0) + 1, %(account)s, %(request_id)s,
+       %(which)s, %(partial)s, %(came_from)s, coalesce(max(last_row), 0), coalesce(sum(reverted), 0)
+FROM rowcall.batch WHERE job_id = %(id)s
+
+-- undo_under_way --
+-- The undo that a job is in. Whoever asks holds it until the transaction ends.
+SELECT * FROM rowcall.undo
+WHERE job_id = %(id)s AND completed_at IS NULL AND EXISTS (SELECT FROM rowcall.job WHERE id = %(id)s AND state = 'REVERTING')
+FOR UPDATE
+
+-- undos_of --
+-- The undos of a job with what they came to, the first one first.
+SELECT * FROM rowcall.undo WHERE job_id = %(id)s ORDER BY number
+
+-- undo_results --
+-- What an undo has come to so far; the sum tells one list of results from another.
+SELECT count(*) FILTER (WHERE v.result = 'deleted') AS deleted, count(*) FILTER (WHERE v.result = 'restored') AS restored,
+       count(*) FILTER (WHERE v.result = 'changed') AS changed, count(*) FILTER (WHERE v.result = 'blocked') AS blocked,
+       count(*) FILTER (WHERE v.result = 'refused') AS refused, count(*) FILTER (WHERE v.result = 'gone') AS gone,
+       coalesce(sum(hashtextextended(concat_ws(' ', v.row_number, v.result, v.target_key::text), 0)::numeric), 0)::text AS sum,
+       (SELECT coalesce(jsonb_agg(to_jsonb(b) ORDER BY b.table, b.constraint), '[]') FROM (
+           SELECT d ->> 'table' AS table, d ->> 'constraint' AS constraint, count(*) AS blocked,
+                  sum((d ->> 'rows')::bigint)::bigint AS dependents
+           FROM rowcall.reversal w, jsonb_array_elements(w.issue -> 'metadata' -> 'dependents') d
+           WHERE w.job_id = %(id)s AND w.undo = %(number)s AND w.result = 'blocked' GROUP BY 1, 2) b) AS blocked_by
+FROM rowcall.reversal v WHERE v.job_id = %(id)s AND v.undo = %(number)s
+
+-- is_to_undo --
+-- Whether a job has written a row that was not taken back.
+SELECT EXISTS (SELECT FROM rowcall.batch WHERE job_id = %(id)s AND created + updated > 0)
+
+-- what_is_left --
+-- Whether something that a job wrote is still there: a row that was neither taken back nor is gone.
+SELECT EXISTS (
+    SELECT FROM rowcall.outcome o WHERE o.job_id = %(id)s AND o.attempt > 0 AND o.status IN ('created', 'updated')
+      AND NOT EXISTS (SELECT FROM rowcall.reversal v WHERE v.job_id = o.job_id AND v.row_number = o.row_number
+                      AND v.result IN ('deleted', 'restored', 'gone')))
+
+-- stamps_off --
+-- Whether batches of a job were not written by the transactions that they say: the first few tell for all.
+SELECT EXISTS (
+    SELECT FROM (SELECT * FROM rowcall.batch WHERE job_id = %(id)s AND state = 'done' AND created + updated > 0
+                 ORDER BY number LIMIT 20) b
+    WHERE NOT EXISTS (SELECT FROM rowcall.outcome o WHERE o.job_id = b.job_id AND o.row_number BETWEEN b.first_row AND b.last_row
+                      AND o.attempt > 0 AND o.xmin = b.stamp))
+
+-- next_kept --
+-- The last row, below one, that an undo has kept and may take back yet.
+SELECT coalesce(max(row_number), 0) FROM rowcall.reversal
+WHERE job_id = %(id)s AND undo = %(number)s AND result IN ('changed', 'blocked', 'refused') AND row_number <= %(below)s
+
+-- reversals --
+-- What became of the rows of a slice.
+INSERT INTO rowcall.reversal (job_id, row_number, undo, result, target_key, issue, stamp, stands_for)
+SELECT %(id)s, u.row_number, %(number)s, coalesce(u.result, CASE WHEN u.created THEN 'deleted' ELSE 'restored' END), u.key,
+       u.issue, d.stamp, CASE WHEN d.stamp IS NOT NULL THEN u.seen END
+FROM pg_temp.rowcall_undoing u LEFT JOIN pg_temp.rowcall_undone d ON d.row_number = u.row_number
+ON CONFLICT (job_id, row_number) DO UPDATE SET undo = excluded.undo, result = excluded.result, issue = excluded.issue,
+    stamp = excluded.stamp, stands_for = excluded.stands_for, at = excluded.at
+
+-- free_row_keys --
+-- Rows that are no longer in the target may come again.
+DELETE FROM rowcall.row_key k USING pg_temp.rowcall_undone d, pg_temp.rowcall_undoing u
+WHERE k.job_id = %(id)s AND k.row_number = d.row_number AND u.row_number = d.row_number AND u.created
+
+-- count_reverted --
+-- The counts of batches, after rows of theirs were taken back.
+UPDATE rowcall.batch b SET created = b.created - c.created, updated = b.updated - c.updated,
+    reverted = b.reverted + c.created + c.updated, updated_at = clock_timestamp()
+FROM (
+    SELECT x.number, count(*) FILTER (WHERE o.status = 'created') AS created, count(*) FILTER (WHERE o.status = 'updated') AS updated
+    FROM pg_temp.rowcall_undone d
+    JOIN rowcall.outcome o ON o.job_id = %(id)s AND o.row_number = d.row_number AND o.attempt > 0
+    JOIN rowcall.batch x ON x.job_id = o.job_id AND o.row_number BETWEEN x.first_row AND x.last_row
+    WHERE x.last_row >= %(first)s AND x.first_row <= %(last)s GROUP BY x.number) c
+WHERE b.job_id = %(id)s AND b.number = c.number
+
+-- go_on_below --
+-- How far an undo is.
+UPDATE rowcall.undo SET next_row = %(next_row)s WHERE job_id = %(id)s AND number = %(number)s
+
+-- next_round --
+-- Begin again with what was kept, if something was taken back meanwhile that may have stood in the way.
+UPDATE rowcall.undo u SET round = u.round + 1, standing = b.reverted, next_row = b.last_row
+FROM (SELECT coalesce(sum(reverted), 0) AS reverted, max(last_row) AS last_row FROM rowcall.batch WHERE job_id = %(id)s) b
+WHERE u.job_id = %(id)s AND u.number = %(number)s AND b.reverted > u.standing
+  AND EXISTS (SELECT FROM rowcall.reversal v WHERE v.job_id = u.job_id AND v.undo = u.number
+              AND v.result IN ('changed', 'blocked', 'refused'))
+
+-- end_undo --
+-- An undo is over.
+UPDATE rowcall.undo SET completed_at = clock_timestamp(), results = %(results)s WHERE job_id = %(id)s AND number = %(number)s
