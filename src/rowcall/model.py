@@ -63,6 +63,7 @@ class Code(StrEnum):
     PATTERN_MISMATCH = "PATTERN_MISMATCH"
     NOT_FOUND = "NOT_FOUND"
     NOT_UNIQUE = "NOT_UNIQUE"
+    VALUE_LEFT_OUT = "VALUE_LEFT_OUT"
 
     # a row that meets another, or the target
     DUPLICATE_IN_FILE = "DUPLICATE_IN_FILE"
@@ -86,6 +87,7 @@ class Code(StrEnum):
     BAD_MAPPING = "BAD_MAPPING"
     TEMPLATE_NOT_FOUND = "TEMPLATE_NOT_FOUND"
     DECISION_NOT_FOUND = "DECISION_NOT_FOUND"
+    VALUES_UNRESOLVED = "VALUES_UNRESOLVED"
     AMBIGUOUS_DATES = "AMBIGUOUS_DATES"
     AMBIGUOUS_NUMBERS = "AMBIGUOUS_NUMBERS"
     FILE_CORRUPT = "FILE_CORRUPT"
@@ -202,6 +204,13 @@ class Issue:
     field: str | None = None
     value: str | None = None
     metadata: Mapping[str, object] | None = None
+
+
+class Category(StrEnum):
+    """What an issue's metadata tells of, under `category`. Importers and packs may have others."""
+
+    FK_MISMATCH = "FK_MISMATCH"
+    """A value that names no row of another table, or several: `fkType` is the table, `fkValue` the value."""
 
 
 class State(StrEnum):

@@ -257,7 +257,7 @@ def confirm(connection: Connection[Any], job: Job, importer: type[Importer], nee
     Called in a transaction. Raises `NotSettled` while a required field is missing. What a person decided is remembered.
     """
     job = jobs.seize(connection, job)
-    require(job, "confirm")
+    require(job, "map")
     columns = columns_of(connection, job.id)
     if missing := missing_fields(importer, columns, job.config, needed, proposed=True):
         raise not_settled(importer, missing)

@@ -18,6 +18,7 @@ import polars as pl
 import psycopg
 from psycopg import Connection
 
+from rowcall.engine.creating import create_missing
 from rowcall.engine.judge import OUTCOMES, Judged, judge
 from rowcall.engine.observe import committed
 from rowcall.engine.refusals import fields_named, is_refusal, issue_of, issue_of_violation, tells_of_rows
@@ -156,6 +157,9 @@ def keep_plan(
 
 def apply(connection: Connection[Any], work: Work, batch: RowBatch, judged: Judged, route: Route) -> dict[Status, int]:
     """Write a judged batch to the target, with an outcome for each row; returns how many of each."""
+    if work.creating and judged.good.height:
+        good, failed = create_missing(connection, work, judged.good)
+        judged = Judged(good, pl.concat([judged.settled, failed]))
     add_outcomes(connection, work, judged.settled)
     if route is Route.STRAIGHT or not judged.good.height:
         _straight(connection, work, judged.good)

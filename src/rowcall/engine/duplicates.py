@@ -21,6 +21,7 @@ from psycopg import Connection
 from psycopg.sql import Identifier
 
 from rowcall.engine.judge import NO_OUTCOMES, judge_rows, rows_of
+from rowcall.engine.resolve import TO_CREATE
 from rowcall.engine.values import needed_for, values_of
 from rowcall.engine.work import WRITTEN_ALIKE, Work
 from rowcall.importer import Boolean, Choice, Date, DateTime, Decimal, Field, Integer
@@ -243,6 +244,10 @@ def _told_alike(connection: Connection[Any], work: Work, one: KeySet, told: Same
     sameness.prepare(connection, work.target, list(columns.values()))
     for batch in all_batches(connection, work.job.id):
         values = _key_values(connection, work, [one], batch)
+        created = [name for name in work.creating if name in one.fields]  # no key yet that PostgreSQL could compare
+        values = values.with_columns(
+            pl.when(~pl.col(name).str.starts_with(TO_CREATE)).then(pl.col(name)).alias(name) for name in created
+        )
         sameness.add(connection, values.select("number", *columns).rename({"number": "rowcall_number", **columns}))
     # where an expression fails on a value, that row will fail by it, and the others stay undecided
     with suppress(psycopg.DataError):

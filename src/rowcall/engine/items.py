@@ -16,6 +16,7 @@ from uuid import uuid4
 import polars as pl
 from psycopg import Connection
 
+from rowcall.engine.answers import Unsettled
 from rowcall.engine.commit import add_outcomes
 from rowcall.engine.judge import Judged, judge
 from rowcall.engine.observe import committed
@@ -36,7 +37,11 @@ def process_items(database: Database, connection: Connection[Any], work: Work, i
     batch = lease(connection, work.job, owner, importer.lease_seconds)
     if batch is None:
         return False
-    judged = judge(connection, work, batch)
+    try:
+        judged = judge(connection, work, batch)
+    except Unsettled:
+        renew(connection, work.job.id, batch, owner, 0)
+        raise
     with _renewed(database, work, batch, owner, importer.lease_seconds):
         outcomes = _skipped(judged.good) if work.dry else asyncio.run(process_rows(importer, judged.good))
     frame = outcomes_frame(work.importer, outcomes, judged.good["number"].to_list())

@@ -1,5 +1,6 @@
 """The rows of a batch, judged: those that can go to the target, and an outcome for those that can't."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,10 +8,13 @@ import msgspec
 import polars as pl
 from psycopg import Connection
 
-from rowcall.engine.resolve import ISSUES, resolve
+from rowcall.engine.answers import Unsettled
+from rowcall.engine.meaning import meant
+from rowcall.engine.resolve import ISSUES
 from rowcall.engine.verify import verify
 from rowcall.engine.work import Work
-from rowcall.model import Code, Status
+from rowcall.importer import Lookup
+from rowcall.model import Category, Code, Status
 from rowcall.store.queries import query
 from rowcall.store.rows import PROBLEMS, RowBatch, Sources, brought, read_rows
 
@@ -51,7 +55,8 @@ def _waiting(connection: Connection[Any], work: Work, batch: RowBatch) -> pl.Dat
             pl.lit(work.own_lookups[0]).alias("field"),
             pl.lit(None, pl.String).alias("value"),
             pl.lit("It waits for other rows of this file.").alias("message"),
-        )
+        ),
+        {},
     )
 
 
@@ -69,14 +74,24 @@ def judge_rows(
     """Judge rows as `read_rows` gives them; `lost` are outcomes of rows that another row of the file beats.
 
     `hopeful`: a row that refers to a row of the same file is good, though that one is not in the target yet.
+    Raises `Unsettled` where somebody has to be asked about values.
     """
-    broken, unusable = _problems(work, rows)
+    broken, unusable = problems_of(work, rows)
     texts = rows.drop(PROBLEMS).with_columns(
         pl.lit(text).alias(name) for name, text in work.job.config.constants.items()
     )
     if broken.height:
         texts = texts.filter(~pl.col("number").is_in(broken["row_number"].implode()))
-    texts, unresolved = _refer_to_themselves(work, *resolve(connection, dict(work.lookups), texts))
+    found = meant(connection, work, texts)
+    if found.questions.height and (asked := found.questions.join(unusable, on=["number", "field"], how="anti")).height:
+        raise Unsettled(asked)
+    texts, unresolved = _refer_to_themselves(work, found.rows, found.issues)
+    skipped = failures(found.skipped, work.lookups, status=Status.SKIPPED)
+    if skipped.height:
+        texts, unresolved, unusable = (
+            frame.filter(~pl.col("number").is_in(skipped["row_number"].implode()))
+            for frame in (texts, unresolved, unusable)
+        )
     awaited = _awaited(connection, work, unresolved) if hopeful else None
     if awaited is not None:
         unresolved = unresolved.join(awaited, on=["number", "field"], how="anti", maintain_order="left")
@@ -92,11 +107,11 @@ def judge_rows(
     if unusable.height:
         good = good.filter(~pl.col("number").is_in(unusable["number"].implode()))
         issues = pl.concat([unusable, issues])
-    failed = failures(issues)
+    failed = failures(issues, work.lookups)
     if lost.height:
         lost = lost.filter(pl.col("row_number").is_in(good["number"].implode()))
         good = good.filter(~pl.col("number").is_in(lost["row_number"].implode()))
-    return Judged(good, pl.concat([broken, failed, lost]))
+    return Judged(good, pl.concat([broken, skipped, failed, lost]))
 
 
 def _refer_to_themselves(
@@ -132,25 +147,40 @@ def _awaited(connection: Connection[Any], work: Work, unresolved: pl.DataFrame) 
     return pl.concat(found) if found else None
 
 
-def failures(issues: pl.DataFrame) -> pl.DataFrame:
-    """One failed outcome per row, with all of its issues."""
+def failures(issues: pl.DataFrame, lookups: Mapping[str, Lookup], *, status: Status = Status.FAILED) -> pl.DataFrame:
+    """One outcome per row, with all of its issues."""
     if not issues.height:
         return NO_OUTCOMES
-    each = pl.struct("code", "field", "value", "message").struct.json_encode().alias("issue")
     return (
-        issues.select("number", each)
+        issues.select("number", _issue_text(issues, lookups).alias("issue"))
         .group_by("number", maintain_order=True)
         .agg(pl.col("issue").str.join(","))
         .select(
             pl.col("number").alias("row_number"),
-            pl.lit(Status.FAILED.value).alias("status"),
+            pl.lit(status.value).alias("status"),
             pl.lit(None, pl.String).alias("target_key"),
             pl.concat_str(pl.lit("["), "issue", pl.lit("]")).alias("issues"),
         )
     )
 
 
-def _problems(work: Work, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _issue_text(issues: pl.DataFrame, lookups: Mapping[str, Lookup]) -> pl.Expr:
+    """Issues as JSON. Those of look-ups tell in `metadata` which table has no row for which value."""
+    plain = pl.struct("code", "field", "value", "message").struct.json_encode()
+    mismatch = pl.col("code").is_in([Code.NOT_FOUND.value, Code.NOT_UNIQUE.value]) & pl.col("field").is_in([*lookups])
+    if not lookups or not issues.select(mismatch.any()).item():
+        return plain
+    tables = {name: lookup.table for name, lookup in lookups.items()}
+    metadata = pl.struct(
+        pl.lit(Category.FK_MISMATCH.value).alias("category"),
+        pl.col("field").replace_strict(tables, default=None, return_dtype=pl.String).alias("fkType"),
+        pl.col("value").alias("fkValue"),
+    ).alias("metadata")
+    told = pl.struct("code", "field", "value", "message", metadata).struct.json_encode()
+    return pl.when(mismatch).then(told).otherwise(plain)
+
+
+def problems_of(work: Work, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """What the reader said: outcomes of records that could not be read, issues of cells that hold no usable value."""
     broken: list[dict[str, Any]] = []
     cells: list[dict[str, Any]] = []

@@ -23,7 +23,8 @@ from rowcall.store.rows import pending_batches
 ASKED: dict[str, frozenset[State]] = {
     "start": frozenset({State.UPLOADED}),
     "map": frozenset({State.COLUMN_MAPPING}),
-    "confirm": frozenset({State.COLUMN_MAPPING}),
+    "decide": frozenset({State.CELL_MAPPING}),
+    "confirm": frozenset({State.COLUMN_MAPPING, State.CELL_MAPPING}),
     "submit": frozenset({State.VALIDATED}),
     "pause": WORKING,
     "resume": frozenset({State.PAUSED}),
@@ -33,7 +34,7 @@ ASKED: dict[str, frozenset[State]] = {
     "undo": frozenset({State.COMPLETED, State.COMPLETED_WITH_ERRORS, State.CANCELLED}),
 }
 """What can be asked for, and in which states."""
-_FROM_HOLD = {"start", "kickoff", "map", "confirm"}
+_FROM_HOLD = {"start", "kickoff", "map", "decide", "confirm"}
 
 
 def allowed(job: Job) -> list[str]:
@@ -42,7 +43,7 @@ def allowed(job: Job) -> list[str]:
 
 
 def _fits(job: Job, name: str) -> bool:
-    if name in _FROM_HOLD and job.state in (State.UPLOADED, State.COLUMN_MAPPING):
+    if name in _FROM_HOLD and job.state in (State.UPLOADED, State.COLUMN_MAPPING, State.CELL_MAPPING):
         return job.wish is Wish.HOLD
     if name in ("submit", "reprocess", "undo"):
         return not job.config.dry_run

@@ -1,13 +1,19 @@
-"""Look-ups: the texts of a column to keys of another table, one query per column and batch."""
+"""Look-ups: the texts of a column to keys of another table, one query per column and batch.
 
-from collections.abc import Mapping
+A text that nothing matches is what its look-up says of such texts: an issue, nothing, a row to skip, one to create, or
+a question. What people decided comes before all of that.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 from psycopg import Connection
 from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
-from rowcall.importer import Lookup
+from rowcall.engine.answers import QUESTIONS, Answers
+from rowcall.importer import Lookup, folded_values
 from rowcall.model import Code
 from rowcall.store.targets import Target, describe
 
@@ -24,25 +30,52 @@ _FITS = {
 _ENDS = {"int2": 2**15, "int4": 2**31, "int8": 2**63}
 _TEXTS = frozenset({"text", "varchar", "bpchar", "citext", "name"})
 ISSUES = {"number": pl.Int64, "code": pl.String, "field": pl.String, "value": pl.String, "message": pl.String}
+NO_ISSUES = pl.DataFrame(schema=ISSUES)
+NO_QUESTIONS = pl.DataFrame(schema=QUESTIONS)
+TO_CREATE = "\x01rowcall creates\x1f"
+"""Stands in place of the key of a row that is yet to be created, before its scope, `\x1f` and its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Rows with keys in place of texts."""
+
+    rows: pl.DataFrame
+    issues: pl.DataFrame
+    """An issue for each text that has no key or more than one."""
+    skipped: pl.DataFrame
+    """The same, of rows that are to be skipped for it."""
+    questions: pl.DataFrame
+    """Texts that somebody has to be asked about."""
 
 
 def resolve(
-    connection: Connection[Any], lookups: dict[str, Lookup], rows: pl.DataFrame
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The rows with keys in place of texts, and an issue for each text that has no key or more than one."""
-    issues: list[pl.DataFrame] = []
+    connection: Connection[Any], lookups: Mapping[str, Lookup], rows: pl.DataFrame, answers: Answers
+) -> Resolved:
+    """The rows with keys in place of texts, and what is to be said of those that have none."""
+    found: list[Resolved] = []
     for name, lookup in _scopes_first(lookups).items():
-        rows, found = _resolved(connection, name, lookup, rows)
-        issues.append(found)
-    return rows, pl.concat(issues) if issues else pl.DataFrame(schema=ISSUES)
+        found.append(_resolved(connection, name, lookup, rows, answers))
+        rows = found[-1].rows
+    return together(rows, found)
 
 
-def _scopes_first(lookups: dict[str, Lookup]) -> dict[str, Lookup]:
+def together(rows: pl.DataFrame, found: Sequence[Resolved]) -> Resolved:
+    """Several fields of the same rows."""
+    return Resolved(
+        rows,
+        pl.concat([NO_ISSUES, *(one.issues for one in found)]),
+        pl.concat([NO_ISSUES, *(one.skipped for one in found)]),
+        pl.concat([NO_QUESTIONS, *(one.questions for one in found)]),
+    )
+
+
+def _scopes_first(lookups: Mapping[str, Lookup]) -> dict[str, Lookup]:
     """Those that others are looked up within come before them: they are compared by key."""
     ordered: dict[str, Lookup] = {}
     for name in lookups:
         chain = [name]
-        while (scope := lookups[chain[-1]].within) in lookups and scope not in chain:
+        while (scope := lookups[chain[-1]].within or "") in lookups and scope not in chain:
             chain.append(scope)
         ordered |= {one: lookups[one] for one in reversed(chain)}
     return ordered
@@ -54,29 +87,131 @@ def with_scopes(lookups: Mapping[str, Lookup], names: set[str]) -> set[str]:
     return names if scopes <= names else with_scopes(lookups, names | scopes)
 
 
-def _resolved(
-    connection: Connection[Any], name: str, lookup: Lookup, rows: pl.DataFrame
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    rows = _asking(name, lookup, rows)
+def _resolved(connection: Connection[Any], name: str, lookup: Lookup, rows: pl.DataFrame, answers: Answers) -> Resolved:
+    rows = asking(name, lookup, rows)
     asked = rows.select(name, "_scope").drop_nulls(name).unique()
-    keys = _keys(connection, lookup, asked, name)
+    said = _still_so(connection, lookup, answers.of(connection, name, asked.rename({name: "value", "_scope": "scope"})))
+    said = said.rename({"value": name, "scope": "_scope", "action": "_action", "target": "_target"})
+    if said.height:
+        asked = asked.join(said, on=[name, "_scope"], how="anti")
+    keys = keys_of(connection, lookup, asked, name)
     joined = rows.join(keys, on=[name, "_scope"], how="left", maintain_order="left")
-    issues = _issues(joined, name, lookup)
-    key = pl.when(pl.col("_keys") == 1).then(pl.col("_key")).alias(name)
-    return joined.with_columns(key).drop("_key", "_keys", "_scope"), issues
+    if not said.height and lookup.on_missing == "fail":
+        key = pl.when(pl.col("_keys") == 1).then(pl.col("_key")).alias(name)
+        bad = joined.filter(_is_open(name))
+        return Resolved(joined.with_columns(key).drop(_BESIDE), _issues(bad, name, lookup), NO_ISSUES, NO_QUESTIONS)
+    joined = joined.join(said, on=[name, "_scope"], how="left", maintain_order="left")
+    return _by_policy(joined, name, lookup)
 
 
-def _asking(name: str, lookup: Lookup, rows: pl.DataFrame) -> pl.DataFrame:
+_BESIDE = ["_key", "_keys", "_scope"]
+
+
+def _is_open(name: str) -> pl.Expr:
+    """Where a text has no key, or more than one."""
+    return pl.col(name).is_not_null() & (pl.col("_keys").fill_null(0) != 1)
+
+
+def _by_policy(joined: pl.DataFrame, name: str, lookup: Lookup) -> Resolved:
+    """The rows as people decided, and else as the look-up has it."""
+    action, policy = pl.col("_action"), lookup.on_missing
+    is_open = _is_open(name) & action.is_null()
+    is_missing = is_open & pl.col("_keys").is_null()
+    creates = (action == "create").fill_null(False) | (is_missing & pl.lit(policy == "create"))
+    key = (
+        pl.when(pl.col("_keys") == 1)
+        .then(pl.col("_key"))
+        .when(action == "use")
+        .then(pl.col("_target"))
+        .when(creates)
+        .then(pl.concat_str(pl.lit(TO_CREATE), pl.col("_scope").str.replace_all("\x1f", "\x1e"), pl.lit("\x1f"), name))
+    )
+    left_out = joined.filter(action == "skip")
+    skipped = [left_out.select("number", *left_out_issue(name))] if left_out.height else []
+    open_, questions = joined.filter(is_open), NO_QUESTIONS
+    if policy == "ask":
+        questions = open_.select("number", pl.lit(name).alias("field"), pl.col("_scope").alias("scope"), value=name)
+        open_ = open_.clear()
+    elif policy == "skip":
+        skipped.append(_issues(open_.filter(pl.col("_keys").is_null()), name, lookup))
+    if policy in ("skip", "empty", "create"):
+        open_ = open_.filter(pl.col("_keys").is_not_null())
+    rows = joined.with_columns(key.alias(name)).drop(*_BESIDE, "_action", "_target")
+    return Resolved(rows, _issues(open_, name, lookup), pl.concat([NO_ISSUES, *skipped]), questions)
+
+
+def left_out_issue(name: str) -> tuple[pl.Expr, ...]:
+    """The columns of an issue that tells why a row is skipped."""
+    told = pl.format("Rows with {} are left out, as was decided.", _quoted(name))
+    return (
+        pl.lit(Code.VALUE_LEFT_OUT.value).alias("code"),
+        pl.lit(name).alias("field"),
+        pl.col(name).str.head(200).alias("value"),
+        told.alias("message"),
+    )
+
+
+def _still_so(connection: Connection[Any], lookup: Lookup, said: pl.DataFrame) -> pl.DataFrame:
+    """What was decided, but for values that were to stand for rows that are gone."""
+    used = said.filter(pl.col("action") == "use")
+    if not used.height:
+        return said
+    there = keys_there(connection, lookup, used["target"].unique().to_list())
+    return said.filter((pl.col("action") != "use") | pl.col("target").is_in(there))
+
+
+def keys_there(connection: Connection[Any], lookup: Lookup, keys: Sequence[str]) -> list[str]:
+    """Those of the keys that there are rows for."""
+    table, key = describe(connection, lookup.table), Identifier(lookup.to)
+    where = having_keys(table, lookup, keys)
+    found = connection.execute(SQL("SELECT {}::text FROM {} WHERE {}").format(key, table.identifier, where))
+    return [key for (key,) in found]
+
+
+def having_keys(table: Target, lookup: Lookup, keys: Sequence[str]) -> Composed:
+    """The condition for rows with these keys, such that an index serves."""
+    base = table.columns[lookup.to].base
+    fitting = pl.Series("key", keys, dtype=pl.String).to_frame().filter(_castable(pl.col("key"), base))["key"].to_list()
+    if compared_as_stored(base):
+        of_type = SQL(base)  # pyright: ignore[reportArgumentType] (a name from the catalog)
+        return SQL("{} = ANY ({}::text[]::{}[])").format(Identifier(lookup.to), Literal(fitting), of_type)
+    return SQL("{}::text = ANY ({}::text[])").format(Identifier(lookup.to), Literal(fitting))
+
+
+def asking(name: str, lookup: Lookup, rows: pl.DataFrame) -> pl.DataFrame:
     """The rows with what is asked for: the text, and the `_scope` that it is looked up within."""
     scope = pl.col(lookup.within).str.strip_chars() if lookup.within in rows.columns else pl.lit(None, pl.String)
     return rows.with_columns(lookup.clean().alias(name), scope.fill_null("").alias("_scope"))
 
 
-def _keys(connection: Connection[Any], lookup: Lookup, asked: pl.DataFrame, name: str) -> pl.DataFrame:
-    """Text to key for what was found; a column that is looked by later is only asked what the earlier left open."""
+def keys_of(connection: Connection[Any], lookup: Lookup, asked: pl.DataFrame, name: str) -> pl.DataFrame:
+    """Text to key for what was found, as it is written or by a synonym."""
     found = pl.DataFrame(schema=_found_as(name))
     if not asked.height:
         return found
+    found = _by_columns(connection, lookup, asked, name)
+    if not lookup.synonyms or found.height == asked.height:
+        return found
+    meant = synonyms_in(lookup, asked.join(found, on=[name, "_scope"], how="anti"), name)
+    if not meant.height:
+        return found
+    others = _by_columns(connection, lookup, meant.select(pl.col("_meant").alias(name), "_scope").unique(), name)
+    others = others.rename({name: "_meant"})
+    return pl.concat([found, meant.join(others, on=["_meant", "_scope"]).select(list(_found_as(name)))])
+
+
+def synonyms_in(lookup: Lookup, asked: pl.DataFrame, name: str) -> pl.DataFrame:
+    """Those of the texts that are synonyms, with the text that is `_meant`."""
+    words = pl.DataFrame(
+        {"_folded": list(lookup.synonyms), "_meant": list(lookup.synonyms.values())},
+        schema={"_folded": pl.String, "_meant": pl.String},
+    ).with_columns(folded_values(pl.col("_folded")))
+    return asked.with_columns(folded_values(pl.col(name)).alias("_folded")).join(words.unique("_folded"), on="_folded")
+
+
+def _by_columns(connection: Connection[Any], lookup: Lookup, asked: pl.DataFrame, name: str) -> pl.DataFrame:
+    """Text to key for what was found; a column that is looked by later is only asked what the earlier left open."""
+    found = pl.DataFrame(schema=_found_as(name))
     table = describe(connection, lookup.table)
     for by in lookup.by:
         left = asked.join(found, on=[name, "_scope"], how="anti")
@@ -92,7 +227,7 @@ def may_find(connection: Connection[Any], table: Target, name: str, lookup: Look
 
     `number`, and of those rows the `rowcall_number` of one as `_key`; `_keys` is above 1 if there are others.
     """
-    rows = _asking(name, lookup, rows)
+    rows = asking(name, lookup, rows)
     asked = rows.select(name, "_scope").drop_nulls(name).unique()
     found = pl.DataFrame(schema=_found_as(name))
     for by in lookup.by:
@@ -161,8 +296,7 @@ def _asked(connection: Connection[Any], select: Composed, name: str) -> pl.DataF
     return pl.DataFrame(connection.execute(select).fetchall(), schema=_found_as(name), orient="row")
 
 
-def _issues(joined: pl.DataFrame, name: str, lookup: Lookup) -> pl.DataFrame:
-    bad = joined.filter(pl.col(name).is_not_null() & (pl.col("_keys").fill_null(0) != 1))
+def _issues(bad: pl.DataFrame, name: str, lookup: Lookup) -> pl.DataFrame:
     by = " or ".join(lookup.by)
     several = pl.col("_keys").fill_null(0) > 1
     none = pl.format("{} is not found in {} (by {}).", _quoted(name), pl.lit(lookup.table), pl.lit(by))

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import polars as pl
 import psycopg
 from psycopg import Connection
 
 from rowcall.config import Settings
-from rowcall.engine import observe
+from rowcall.engine import ask_values, observe
+from rowcall.engine.answers import Unsettled
 from rowcall.engine.columns import asks
 from rowcall.engine.commit import Hopes, Route, commit_next, shortest_route
 from rowcall.engine.duplicates import decide_duplicates
@@ -82,14 +84,26 @@ def advance(run: Run, control: Connection[Any], job: Job) -> Job:
     steps = {
         State.UPLOADED: _bring_in,
         State.COLUMN_MAPPING: _map,
+        State.CELL_MAPPING: _settle_values,
         State.VALIDATING: _process,
         State.PROCESSING: _process,
         State.REVERTING: _take_back,
     }
     while (step := steps.get(job.state)) and job.wish is not Wish.HOLD:
         _check(run, job)
-        job = observe.observed(control, job, partial(step, run, control, job))
+        job = observe.observed(control, job, partial(_unless_asked, step, run, control, job))
     return job
+
+
+def _unless_asked(
+    step: Callable[[Run, Connection[Any], Job], Job], run: Run, control: Connection[Any], job: Job
+) -> Job:
+    """The job after a step, or where somebody is asked about values that turned up in it."""
+    try:
+        return step(run, control, job)
+    except Unsettled as unsettled:
+        work = prepare_work(control, job, run.importer, _scratch(run, job), dry=True)
+        return ask_values.stop_to_ask(control, work, unsettled)
 
 
 def _scratch(run: Run, job: Job) -> Scratch:
@@ -184,7 +198,23 @@ def _map(run: Run, control: Connection[Any], job: Job) -> Job:
     decide_readings(control, job, run.importer)
     if asks(control, job, run.importer):
         return jobs.hold(control, job)
+    if ask_values.concerns(control, job, run.importer):
+        with control.transaction():
+            control.execute(query("forget_value_fields"), {"id": job.id})
+            return jobs.move(control, job, State.CELL_MAPPING)
     return _begin(run, control, job)
+
+
+def _settle_values(run: Run, control: Connection[Any], job: Job) -> Job:
+    """CELL_MAPPING: find out what values mean, unless a person is to say something; then go on where it was."""
+    work = prepare_work(control, job, run.importer, _scratch(run, job), dry=True)
+    run.tell(Progress(phase="checking", rows=job.row_count or 0, done=0, total=job.row_count or 0))
+    under_way = ask_values.is_under_way(control, job)
+    if not under_way:
+        ask_values.gather_values(control, work)
+    if ask_values.is_open(control, job):
+        return jobs.hold(control, job)
+    return jobs.move(control, job, State.PROCESSING) if under_way else _begin(run, control, job)
 
 
 def _begin(run: Run, control: Connection[Any], job: Job) -> Job:
@@ -279,7 +309,15 @@ def _labour(run: Run, control: Connection[Any], work: Work) -> None:
         for thread in threads:
             thread.join()
     if troubles:
-        raise troubles[0]
+        raise _trouble(troubles)
+
+
+def _trouble(troubles: list[BaseException]) -> BaseException:
+    """What to say of what stopped the workers; all that they have to ask at once."""
+    asking = [trouble for trouble in troubles if isinstance(trouble, Unsettled)]
+    if len(asking) < len(troubles):
+        return next(trouble for trouble in troubles if not isinstance(trouble, Unsettled))
+    return Unsettled(pl.concat([trouble.questions for trouble in asking]))
 
 
 def _tell_counts(run: Run, control: Connection[Any], job: Job) -> None:

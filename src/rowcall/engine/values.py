@@ -6,7 +6,8 @@ from typing import Any
 import polars as pl
 from psycopg import Connection
 
-from rowcall.engine.resolve import resolve, with_scopes
+from rowcall.engine.meaning import meant
+from rowcall.engine.resolve import with_scopes
 from rowcall.engine.work import Work
 from rowcall.store.rows import PROBLEMS, Sources
 
@@ -27,8 +28,7 @@ def texts_of(work: Work, names: Set[str], rows: pl.DataFrame) -> pl.DataFrame:
 def values_of(connection: Connection[Any], work: Work, names: Set[str], rows: pl.DataFrame) -> pl.DataFrame:
     """`number` and a typed column per field; null where a text can't be read or what it names is not found."""
     needed = with_scopes(work.lookups, set(names))
-    texts = texts_of(work, names, rows)
-    texts, _ = resolve(connection, {name: lookup for name, lookup in work.lookups.items() if name in needed}, texts)
+    texts = meant(connection, work, texts_of(work, names, rows), needed).rows
     return texts.select("number", *(_read(work, texts, name) for name in sorted(names)))
 
 

@@ -192,7 +192,9 @@ def _looked_up(
     connection: Connection[Any], work: Work, names: set[str], texts: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     needed = with_scopes(work.lookups, names)
-    return resolve(connection, {name: lookup for name, lookup in work.lookups.items() if name in needed}, texts)
+    lookups = {name: lookup for name, lookup in work.lookups.items() if name in needed}
+    found = resolve(connection, lookups, texts, work.answers)
+    return found.rows, found.issues
 
 
 def _must_be_known(work: Work, name: str) -> bool:

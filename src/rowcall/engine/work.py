@@ -7,6 +7,7 @@ from typing import Any
 
 from psycopg import Connection
 
+from rowcall.engine.answers import Answers, answers_of
 from rowcall.engine.map import readings_of
 from rowcall.engine.scratch import Scratch
 from rowcall.errors import Final
@@ -46,6 +47,9 @@ class Work:
     readings: Mapping[str, ColumnReading]
     limits: Mapping[str, ColumnLimits]
     lookups: Mapping[str, Lookup]
+    choices: Mapping[str, Choice]
+    """Those whose texts may stand for something else."""
+    answers: Answers
     dry: bool
     """Nothing stays but the outcomes."""
     scratch: Scratch
@@ -64,6 +68,16 @@ class Work:
         """The fields that are looked up in the target itself."""
         own = (self.importer.target, self.target.name, f"{self.target.schema}.{self.target.name}")
         return [name for name, lookup in self.lookups.items() if lookup.table in own]
+
+    @property
+    def creating(self) -> list[str]:
+        """The fields for which rows of other tables may be created, those that others are looked up within first."""
+        names = [name for name, lookup in self.lookups.items() if lookup.creates]
+        return sorted(names, key=lambda name: self._depth(name, set()))
+
+    def _depth(self, name: str, above: set[str]) -> int:
+        within = self.lookups[name].within or ""
+        return 0 if within not in self.lookups or within in above else 1 + self._depth(within, {*above, name})
 
     @property
     def unforeseen(self) -> bool:
@@ -90,6 +104,7 @@ def prepare_work(
     sources = sources_of(columns)
     given = {*sources, *job.config.constants}
     brought = [name for name, field in importer.fields.items() if name in given or field.default is not None]
+    answers = answers_of(connection, job.id)
     return Work(
         job=job,
         importer=importer,
@@ -99,6 +114,12 @@ def prepare_work(
         readings=readings_of(columns),
         limits=limits_of(importer, target),
         lookups={name: field for name, field in importer.fields.items() if isinstance(field, Lookup) and name in given},
+        choices={
+            name: field
+            for name, field in importer.fields.items()
+            if isinstance(field, Choice) and name in given and (field.on_missing != "fail" or name in answers.fields)
+        },
+        answers=answers,
         dry=dry,
         scratch=scratch,
     )
@@ -145,7 +166,31 @@ def checked_target(connection: Connection[Any], importer: type[Importer]) -> Tar
     for key in importer.keys:
         _require_unique(importer, target, key)
     _require_known_key(importer, target)
+    for field in importer.fields.values():
+        if isinstance(field, Lookup) and field.creates:
+            _require_creatable(connection, importer, field, field.creates)
     return target
+
+
+def _require_creatable(connection: Connection[Any], importer: type[Importer], field: Lookup, takes: str) -> None:
+    """Whether rows can be created in a table that is looked up in, each once."""
+    table = describe(connection, field.table)
+    filled = {takes, *([field.within] if field.within else ())}
+    where = f"{importer.name}.{field.name} may create rows of {field.table}"
+    needed = [c.name for c in table.columns.values() if c.not_null and c.default is None and not c.generated]
+    if empty := [name for name in (*needed, field.to) if name not in filled and not _fills_itself(table, name)]:
+        told = f"{where}, of which column {empty[0]!r} would have no value."
+        raise Final(Code.BAD_TARGET, told, hint="Give the column a default, or leave out `creates`.")
+    odd = any(filled.issuperset(index.columns) and not index.condition for index in table.odd_unique)
+    if not table.is_unique(frozenset(filled)) and not odd:
+        listed = ", ".join(sorted(filled))
+        told = f"{where}, which does not keep {listed} unique: two imports at once could create a row twice."
+        raise Final(Code.BAD_TARGET, told, hint=f"CREATE UNIQUE INDEX ON {field.table} ({listed}).")
+
+
+def _fills_itself(table: Target, name: str) -> bool:
+    column = table.columns[name]
+    return column.default is not None or column.generated
 
 
 def _require_column(importer: type[Importer], target: Target, name: str) -> None:

@@ -1,10 +1,10 @@
 """Declaring importers: fields, rules, keys, and where to find them."""
 
 from rowcall.importer.dates import Date, DateTime
-from rowcall.importer.fields import Check, ColumnLimits, ColumnReading, Field, folded
+from rowcall.importer.fields import Check, ColumnLimits, ColumnReading, Field, folded, folded_values
 from rowcall.importer.importer import Importer, ItemImporter, WholeFileImporter
 from rowcall.importer.lookups import Lookup
-from rowcall.importer.matching import Fail, Flow, OnMatch, Skip, Update, Version
+from rowcall.importer.matching import Fail, Flow, OnMatch, OnMissing, Skip, Update, Version
 from rowcall.importer.numbers import Boolean, Decimal, Integer
 from rowcall.importer.outcomes import ItemResult, RowOutcome
 from rowcall.importer.rules import Rule, rule
@@ -31,6 +31,7 @@ __all__ = [
     "List",
     "Lookup",
     "OnMatch",
+    "OnMissing",
     "RowOutcome",
     "Rule",
     "Skip",
@@ -40,5 +41,6 @@ __all__ = [
     "Version",
     "WholeFileImporter",
     "folded",
+    "folded_values",
     "rule",
 ]

@@ -1,6 +1,7 @@
 """Completes an importer's class from what it declares, or says at once what is wrong with it."""
 
 import datetime as dt
+import inspect
 import re
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
@@ -17,6 +18,7 @@ from rowcall.importer.lookups import Lookup
 from rowcall.importer.matching import Ask, Fail, Flow, Skip, Update, Version
 from rowcall.importer.numbers import Decimal
 from rowcall.importer.rules import Rule, RuleDeclaration
+from rowcall.importer.texts import Choice
 from rowcall.model import Code
 
 if TYPE_CHECKING:
@@ -181,6 +183,26 @@ def _field_mistakes(importer: Class) -> Iterator[str]:
         if isinstance(field, Lookup) and field.within is not None and field.within not in importer.fields:
             meant = did_you_mean(field.within, importer.fields)
             yield f".{name}: within is {field.within!r}, which is no field. {meant}"
+        yield from (f".{name}: {mistake}" for mistake in _missing_mistakes(importer, field))
+
+
+def _missing_mistakes(importer: Class, field: Field) -> Iterator[str]:
+    """What is wrong with what becomes of values that nothing matches, in this importer."""
+    if not isinstance(field, (Lookup, Choice)):
+        return
+    by_itself: Any = getattr(importer, "process", None)
+    whole = by_itself is not None and not inspect.iscoroutinefunction(by_itself)
+    if field.on_missing == "ask" and whole:
+        yield 'on_missing is "ask"; a file that is processed as a whole waits for nobody.'
+    if not isinstance(field, Lookup):
+        return
+    scope = importer.fields.get(field.within or "")
+    if field.on_missing != "fail" and field.table.rpartition(".")[2] == importer.target.rpartition(".")[2]:
+        yield f"on_missing is {field.on_missing!r}; it looks in its own target, where rows of the file are yet to come."
+    elif field.creates and by_itself is not None:
+        yield "creates is for importers that write to a target."
+    elif field.on_missing == "ask" and isinstance(scope, Lookup) and scope.creates:
+        yield f"it asks within {field.within!r}, of which rows may yet be created. Leave out one of them."
 
 
 def _key_mistakes(importer: Class) -> Iterator[str]:

@@ -185,6 +185,12 @@ def folded(header: str) -> str:
     return "".join(character for character in unicodedata.normalize("NFKC", header).casefold() if character.isalnum())
 
 
+def folded_values(texts: pl.Expr) -> pl.Expr:
+    """Values as they are compared where case, accents and the kind of blanks don't count."""
+    plain = texts.str.normalize("NFKD").str.replace_all(r"\p{M}+", "").str.to_lowercase().str.replace_all("ß", "ss")
+    return plain.str.replace_all(r"\s+", " ").str.strip_chars()
+
+
 def said(template: str, *parts: object) -> pl.Expr:
     """A message with a part for each `{}`: an expression, or something to show as it is."""
     return pl.format(template, *(part if isinstance(part, pl.Expr) else pl.lit(str(part)) for part in parts))

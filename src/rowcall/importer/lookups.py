@@ -1,9 +1,10 @@
 """A field whose value stands in another table."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from rowcall.importer.fields import Field
+from rowcall.importer.matching import OnMissing, on_missing_mistakes
 
 
 @dataclass(frozen=True, init=False)
@@ -18,6 +19,13 @@ class Lookup(Field):
     by: tuple[str, ...]
     to: str
     within: str | None
+    label: str | None = None
+    """The column that people know its rows by, where they choose one; the first of `by` that is no key unless told."""
+    synonyms: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Other texts for what is found `by`, whatever their case and accents."""
+    on_missing: OnMissing = "fail"
+    creates: str | None = None
+    """The column that takes the text when a row is created for it: people may then have it created."""
 
     def __init__(
         self,
@@ -26,6 +34,10 @@ class Lookup(Field):
         by: str | Sequence[str],
         to: str = "id",
         within: str | None = None,
+        label: str | None = None,
+        synonyms: Mapping[str, str] | None = None,
+        on_missing: OnMissing = "fail",
+        creates: str | None = None,
         required: bool = False,
         default: str | int | None = None,
         aliases: Sequence[str] = (),
@@ -38,6 +50,15 @@ class Lookup(Field):
         object.__setattr__(self, "by", (by,) if isinstance(by, str) else tuple(by))
         object.__setattr__(self, "to", to)
         object.__setattr__(self, "within", within)
+        object.__setattr__(self, "label", label)
+        object.__setattr__(self, "synonyms", dict(synonyms or {}))
+        object.__setattr__(self, "on_missing", on_missing)
+        object.__setattr__(self, "creates", creates)
+
+    @property
+    def shown(self) -> str:
+        """The column that people know its rows by."""
+        return self.label or next((column for column in self.by if column != self.to), self.by[0])
 
     def mistakes(self) -> Iterator[str]:
         yield from super().mistakes()
@@ -45,3 +66,8 @@ class Lookup(Field):
             yield f'the table {self.table!r} is not a name; write "table" or "schema.table".'
         if not self.by or not all(self.by):
             yield "it has no columns to look by."
+        yield from on_missing_mistakes(self.on_missing)
+        if self.creates is not None and self.creates not in self.by:
+            yield f"creates is {self.creates!r}, which it doesn't look by: what is created would not be found again."
+        if self.on_missing == "create" and self.creates is None:
+            yield f'on_missing is "create"; say which column takes the text, such as creates="{self.shown}".'

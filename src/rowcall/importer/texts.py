@@ -10,6 +10,7 @@ import polars as pl
 from polars.exceptions import ComputeError
 
 from rowcall.importer.fields import FOUND, TEXT, Check, DataType, Field, refused, said
+from rowcall.importer.matching import OnMissing, on_missing_mistakes
 from rowcall.model import Code
 
 _ATOM = r"""[^\s@".(),:;<>\[\]\\]+"""
@@ -155,11 +156,13 @@ class Choice(Field):
 
     values: tuple[str, ...]
     synonyms: Mapping[str, str]
+    on_missing: OnMissing = "fail"
 
     def __init__(
         self,
         *values: str,
         synonyms: Mapping[str, str] | None = None,
+        on_missing: OnMissing = "fail",
         required: bool = False,
         default: str | None = None,
         aliases: Sequence[str] = (),
@@ -170,6 +173,7 @@ class Choice(Field):
         super().__init__(required=required, default=default, aliases=aliases, help=help, column=column, blank=blank)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "synonyms", dict(synonyms or {}))
+        object.__setattr__(self, "on_missing", on_missing)
 
     def forms(self) -> tuple[pl.Expr, ...]:
         text = pl.col(self.name)
@@ -196,6 +200,9 @@ class Choice(Field):
         lower = [value.strip().lower() for value in self.values]
         if equal := [value for value, text in zip(self.values, lower, strict=True) if lower.count(text) > 1]:
             yield f"the values {' and '.join(map(repr, equal))} are the same apart from upper and lower case."
+        yield from on_missing_mistakes(self.on_missing)
+        if self.on_missing == "create":
+            yield 'on_missing is "create"; the values of a Choice are those that are declared. Use a Lookup.'
         for value in self.synonyms.values():
             if value not in self.values:
                 yield f"the synonyms lead to {value!r}, which is not among the values."

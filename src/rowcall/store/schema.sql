@@ -188,6 +188,81 @@ CREATE TABLE rowcall.mapping_template (
     UNIQUE (organisation_id, source_system, importer, variant)
 );
 
+-- What a value is known by, among those of a job or an organisation: an index can't hold long texts.
+CREATE FUNCTION rowcall.value_digest(field text, scope text, value text) RETURNS bytea
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT sha256(convert_to(field || chr(31) || length(scope) || chr(31) || scope || value, 'UTF8'))
+$$;
+
+-- The fields of a job whose values were gathered.
+CREATE TABLE rowcall.value_field (
+    job_id  uuid NOT NULL REFERENCES rowcall.job ON DELETE CASCADE,
+    field   text NOT NULL,
+    -- whether the job waits while something is unresolved
+    asks    boolean NOT NULL,
+    PRIMARY KEY (job_id, field)
+);
+
+-- The distinct values of these fields: what each stands for, how that is known, or that somebody has to say it.
+CREATE TABLE rowcall.value_mapping (
+    id            bigint GENERATED ALWAYS AS IDENTITY,
+    job_id        uuid NOT NULL REFERENCES rowcall.job ON DELETE CASCADE,
+    field         text NOT NULL,
+    -- the key that it is looked up within; empty where there is none
+    scope         text NOT NULL,
+    scope_label   text,
+    value         text NOT NULL,
+    -- without case and accents: values with the same are near-duplicates
+    folded        text NOT NULL,
+    digest        bytea NOT NULL,
+    occurrences   bigint NOT NULL CHECK (occurrences > 0),
+    status        text NOT NULL DEFAULT 'UNRESOLVED' CHECK (
+        status IN ('UNRESOLVED', 'AUTO_MATCHED', 'USER_CONFIRMED', 'USER_OVERRIDDEN', 'IGNORED')),
+    action        text CHECK (action IN ('use', 'empty', 'skip', 'create')),
+    -- of a value that is unresolved: what is proposed
+    target_key    text,
+    target_label  text,
+    confidence    real NOT NULL DEFAULT 0,
+    basis         text CHECK (basis IN ('exact', 'synonym', 'folded', 'remembered', 'similar', 'person')),
+    reason        text NOT NULL DEFAULT '',
+    -- [{key, label, score}, ...]
+    candidates    jsonb NOT NULL DEFAULT '[]',
+    -- a person said otherwise though there was a match
+    overrode      boolean NOT NULL DEFAULT false,
+    -- rows were written by it
+    fixed         boolean NOT NULL DEFAULT false,
+    decided_by    text,
+    decided_at    timestamptz,
+    PRIMARY KEY (job_id, id),
+    UNIQUE (job_id, digest),
+    CONSTRAINT value_mapping_decided CHECK ((status = 'UNRESOLVED') = (action IS NULL)),
+    CONSTRAINT value_mapping_target CHECK (action IS DISTINCT FROM 'use' OR target_key IS NOT NULL)
+);
+CREATE INDEX value_mapping_frequent ON rowcall.value_mapping (job_id, occurrences DESC, id);
+CREATE INDEX value_mapping_digest ON rowcall.value_mapping (digest);
+
+-- What people of an organisation decided of values, for the next file. Kept when the job is gone.
+CREATE TABLE rowcall.value_decision (
+    id               uuid PRIMARY KEY,
+    organisation_id  uuid NOT NULL REFERENCES rowcall.organisation,
+    importer         text NOT NULL,
+    field            text NOT NULL,
+    scope            text NOT NULL,
+    scope_label      text,
+    value            text NOT NULL,
+    digest           bytea NOT NULL,
+    action           text NOT NULL CHECK (action IN ('use', 'empty', 'skip')),
+    target_key       text,
+    target_label     text,
+    overrode         boolean NOT NULL,
+    decided_by       text NOT NULL,
+    decided_at       timestamptz NOT NULL,
+    from_job         uuid NOT NULL,
+    job_number       text NOT NULL,
+    UNIQUE (organisation_id, importer, digest)
+);
+CREATE INDEX value_decision_latest ON rowcall.value_decision (organisation_id, decided_at DESC, id DESC);
+
 -- The rows of a file as they came in; never changed.
 -- Rows and outcomes have no foreign keys: a check per row would cost more than the row. Batches tile them instead.
 CREATE TABLE rowcall.row (
@@ -465,6 +540,7 @@ SELECT rowcall.keep_apart('job'), rowcall.keep_apart('column_mapping'), rowcall.
        rowcall.keep_apart('audit', 'SELECT, INSERT'), rowcall.keep_apart('export_job'), rowcall.keep_apart('upload'),
        rowcall.keep_apart('waiting'), rowcall.keep_apart('column_decision'), rowcall.keep_apart('mapping_template'),
        rowcall.keep_apart('undo'), rowcall.keep_apart('reversal', 'SELECT');
+SELECT rowcall.keep_apart('value_field'), rowcall.keep_apart('value_mapping'), rowcall.keep_apart('value_decision');
 
 -- The same bytes are stored once, whoever brings them: a request sees a file only if one of its jobs has it.
 ALTER TABLE rowcall.file ENABLE ROW LEVEL SECURITY;

@@ -1,0 +1,139 @@
+"""The distinct values of a job's fields, and what each stands for."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import polars as pl
+from psycopg import Connection
+from psycopg.rows import class_row, scalar_row
+from psycopg.sql import Identifier
+
+from rowcall.store.copying import copy_in
+from rowcall.store.queries import query
+
+SAID = {"value": pl.String, "scope": pl.String, "action": pl.String, "target": pl.String}
+TO_MATCH = {"id": pl.Int64, "scope": pl.String, "value": pl.String}
+REMEMBERED = {
+    "id": pl.Int64,
+    "said": pl.String,
+    "said_key": pl.String,
+    "said_label": pl.String,
+    "overrode": pl.Boolean,
+    "said_by": pl.String,
+    "said_in": pl.String,
+}
+_AT_ONCE = 50_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenField:
+    """A field with values that somebody has to say something of."""
+
+    field: str
+    values: int
+    rows: int
+    """How many have such a value."""
+    first: list[str]
+    """The most frequent of them."""
+
+
+def decided_fields(connection: Connection[Any], job_id: UUID) -> frozenset[str]:
+    """The fields with values that stand for something else than a look at the table would tell."""
+    return frozenset(connection.cursor(row_factory=scalar_row).execute(query("decided_fields"), {"id": job_id}))
+
+
+def said(connection: Connection[Any], job_id: UUID, field: str, asked: pl.DataFrame) -> pl.DataFrame:
+    """What was decided of values (`value`, `scope`) of a field: the same with `action` and `target`."""
+    given = {"id": job_id, "field": field, "values": asked["value"].to_list(), "scopes": asked["scope"].to_list()}
+    found = connection.execute(query("said_of_values"), given).fetchall()
+    return pl.DataFrame(found, schema=SAID, orient="row")
+
+
+# ------------------------------------------------------------------------------------------------- putting together
+
+
+def begin_gathering(connection: Connection[Any]) -> None:
+    """Make room for values of batches. Called in a transaction."""
+    connection.execute("DROP TABLE IF EXISTS pg_temp.rowcall_gathered")
+    connection.execute(query("gathered_table"))
+
+
+def add_gathered(connection: Connection[Any], values: pl.DataFrame) -> None:
+    """Add the values of a batch: scope, value, occurrences."""
+    copy_in(connection, Identifier("pg_temp", "rowcall_gathered"), values)
+
+
+def keep_gathered(connection: Connection[Any], job_id: UUID, field: str, *, asks: bool) -> None:
+    """Have the values that were gathered be those of the field. What was decided of them stays."""
+    given = {"id": job_id, "field": field, "asks": asks}
+    connection.execute("ANALYZE pg_temp.rowcall_gathered")
+    for name in ("drop_ungathered", "add_values", "add_value_field"):
+        connection.execute(query(name), given)
+
+
+def keep_questions(connection: Connection[Any], job_id: UUID, field: str) -> None:
+    """Have the values that were gathered be looked at anew."""
+    connection.execute(query("question_values"), {"id": job_id, "field": field})
+
+
+def to_match(connection: Connection[Any], job_id: UUID, field: str) -> Iterator[pl.DataFrame]:
+    """The values of a field that nobody has looked at, some at a time: id, scope, value."""
+    given = {"id": job_id, "field": field, "after": 0, "most": _AT_ONCE}
+    while found := connection.execute(query("values_to_match"), given).fetchall():
+        yield pl.DataFrame(found, schema=TO_MATCH, orient="row")
+        given["after"] = found[-1][0]
+
+
+def keep_matched(connection: Connection[Any], job_id: UUID, matched: pl.DataFrame) -> None:
+    """Keep what values stand for."""
+    connection.execute("DROP TABLE IF EXISTS pg_temp.rowcall_matched")
+    connection.execute(query("matched_table"))
+    copy_in(connection, Identifier("pg_temp", "rowcall_matched"), matched)
+    connection.execute("ANALYZE pg_temp.rowcall_matched")
+    connection.execute(query("keep_matched"), {"id": job_id})
+
+
+def set_folded(connection: Connection[Any], job_id: UUID, values: pl.DataFrame) -> None:
+    """Keep values without case and accents, and what their scopes are called: id, folded, scope_label."""
+    columns = {"ids": "id", "folded": "folded", "labels": "scope_label"}
+    given = {name: values[column].to_list() for name, column in columns.items()}
+    connection.execute(query("set_folded"), {"id": job_id, **given})
+
+
+def gathered_fields(connection: Connection[Any], job_id: UUID) -> set[str]:
+    """The fields whose values were gathered."""
+    return set(connection.cursor(row_factory=scalar_row).execute(query("value_fields"), {"id": job_id}))
+
+
+def open_fields(connection: Connection[Any], job_id: UUID) -> list[OpenField]:
+    """The fields that somebody has to say something of."""
+    return connection.cursor(row_factory=class_row(OpenField)).execute(query("open_values"), {"id": job_id}).fetchall()
+
+
+def asked_from(connection: Connection[Any], job_id: UUID) -> str | None:
+    """The state in which a job was before it asked about values."""
+    return connection.cursor(row_factory=scalar_row).execute(query("asked_from"), {"id": job_id}).fetchone()
+
+
+# ------------------------------------------------------------------------------------------------------ remembered
+
+
+def remembered_fields(connection: Connection[Any], organisation: UUID, importer: str) -> set[str]:
+    """The fields of an importer that an organisation has decided something of."""
+    given = {"organisation": organisation, "importer": importer}
+    return set(connection.cursor(row_factory=scalar_row).execute(query("remembered_fields"), given))
+
+
+def remembered(
+    connection: Connection[Any], organisation: UUID, importer: str, field: str, values: pl.DataFrame
+) -> pl.DataFrame:
+    """What an organisation decided of values (id, scope, value) of a field."""
+    columns: dict[str, Sequence[Any]] = {
+        "ids": values["id"].to_list(),
+        "values": values["value"].to_list(),
+        "scopes": values["scope"].to_list(),
+    }
+    given = {"organisation": organisation, "importer": importer, "field": field, **columns}
+    return pl.DataFrame(connection.execute(query("remembered_values"), given).fetchall(), REMEMBERED, orient="row")

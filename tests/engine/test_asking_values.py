@@ -1,0 +1,454 @@
+"""A job that doesn't know what values stand for waits for a person, and goes on with what they say (A4, X10)."""
+
+import threading
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rowcall import Choice, Final, Importer, Integer, Lookup, Update
+from rowcall.engine import decisions, moves
+from rowcall.engine.decisions import ValueUpdate
+from rowcall.engine.run import Run, run_job
+from rowcall.engine.start import start_job
+from rowcall.errors import NotSettled, WrongState
+from rowcall.model import Code, State, Wish
+from rowcall.store import jobs, value_answers
+from rowcall.store.db import Database
+from rowcall.store.grid import Wanted
+from rowcall.store.jobs import Job, JobConfig
+from rowcall.store.value_answers import ValueField, ValueMapping, WantedValues
+
+from .importing import Result, declared, result_of, settings_for, sql
+
+TABLES = """
+    CREATE TABLE country (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text UNIQUE, title text);
+    CREATE TABLE city (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL, country_id int);
+    CREATE TABLE shop (id int PRIMARY KEY, country_id int, city_id int, size text);
+    INSERT INTO country (name, title) VALUES ('Germany', 'Federal Republic'), ('Åland', NULL), ('São Tomé', NULL),
+        ('USA', NULL);
+    INSERT INTO city (name, country_id) VALUES ('Berlin', 1), ('Bonn', 1), ('Berlin', 4), ('Paris', 4);
+"""
+SHOPS = declared(
+    "shop", id=Integer(), country_id=Lookup("country", by="name", on_missing="ask", synonyms={"Deutschland": "Germany"})
+)
+
+
+class Asked:
+    """A job, and a person who is asked."""
+
+    def __init__(
+        self,
+        database: Database,
+        folder: Path,
+        importer: type[Importer],
+        text: str,
+        *,
+        batch_rows: int = 1000,
+        **config: Any,
+    ) -> None:
+        self.database, self.importer = database, importer
+        self.settings = settings_for(database, folder, batch_rows=batch_rows, workers=2)
+        with database.connect() as connection:
+            stream = BytesIO(text.encode())
+            self.job = start_job(
+                connection, self.settings, importer, stream, file_name="rows.csv", config=JobConfig(**config)
+            )
+        self.run()
+
+    def run(self) -> Job:
+        self.job = run_job(Run(self.database, self.importer, self.settings), self.job)
+        return self.job
+
+    def values(self, **wanted: Any) -> list[ValueMapping]:
+        with self.database.connect() as connection:
+            return value_answers.page_of_values(connection, self.job.id, WantedValues(**wanted))
+
+    def told(self) -> dict[str, tuple[str, str | None]]:
+        return {each.value: (each.status, each.target_label) for each in self.values()}
+
+    def fields(self) -> list[ValueField]:
+        with self.database.connect() as connection:
+            return value_answers.value_fields(connection, self.job.id)
+
+    def says(self, *updates: ValueUpdate) -> int:
+        with self.database.connect() as connection, connection.transaction():
+            return decisions.update(connection, connection, self.job, self.importer, updates, "ann")
+
+    def confirms(self) -> Result:
+        with self.database.connect() as connection, connection.transaction():
+            self.job = decisions.confirm(connection, self.job)
+        return result_of(self.database, self.importer, self.run())
+
+    def again(self, rows: list[int]) -> Job:
+        with self.database.connect() as connection, connection.transaction():
+            wanted = Wanted(rows=tuple(rows))
+            moves.reprocess(connection, jobs.get_job(connection, str(self.job.id)), self.importer, wanted)
+        return self.run()
+
+
+def of(value: str, field: str = "country_id", **said: Any) -> ValueUpdate:
+    return ValueUpdate(field=field, value=value, **said)
+
+
+def shops(*countries: str) -> str:
+    return "id;country_id\n" + "".join(f"{number};{country}\n" for number, country in enumerate(countries, 1))
+
+
+@pytest.fixture
+def tables(database: Database) -> Database:
+    sql(database, TABLES)
+    return database
+
+
+def test_a4_sure_values_are_not_asked_about(tables: Database, tmp_path: Path) -> None:
+    asked = Asked(tables, tmp_path, SHOPS, shops("Germany", "GERMANY", "sao tome", "ALAND", "deutschland", ""))
+    assert asked.job.state is State.COMPLETED
+    assert result_of(tables, SHOPS, asked.job).values("country_id") == [1, 1, 3, 2, 1, None]
+    assert {each.value: (each.status, each.basis) for each in asked.values()} == {
+        "Germany": ("AUTO_MATCHED", "exact"),
+        "GERMANY": ("AUTO_MATCHED", "folded"),
+        "sao tome": ("AUTO_MATCHED", "folded"),
+        "ALAND": ("AUTO_MATCHED", "folded"),
+        "deutschland": ("AUTO_MATCHED", "synonym"),
+    }
+
+
+def test_a4_the_others_are_a_question_and_the_answers_are_taken(tables: Database, tmp_path: Path) -> None:
+    text = shops("Germany", "Germny", "Gondor", "Mordor", "Gondor", "Shire", "germny")
+    asked = Asked(tables, tmp_path, SHOPS, text, batch_rows=2)
+    assert (asked.job.state, asked.job.wish) == (State.CELL_MAPPING, Wish.HOLD)
+    assert moves.allowed(asked.job) == ["decide", "confirm", "pause", "cancel"]
+    assert asked.run().state is State.CELL_MAPPING  # whoever works on it in between changes nothing
+    (field,) = asked.fields()
+    assert (field.values, field.unresolved, field.rows, field.covered) == (6, 5, 7, 1)
+    first, *_ = asked.values(status="UNRESOLVED")
+    assert (first.value, first.occurrences, first.candidates) == ("Gondor", 2, [])
+    like = next(each for each in asked.values() if each.value == "Germny")
+    assert (like.target_label, like.basis, like.status) == ("Germany", "similar", "UNRESOLVED")
+    assert like.candidates[0]["label"] == "Germany"
+    with pytest.raises(NotSettled) as caught:
+        asked.confirms()
+    assert (caught.value.code, caught.value.missing[0]["unresolved"]) == (Code.VALUES_UNRESOLVED, 5)
+    assert caught.value.missing[0]["values"][0] == "Gondor"
+    count = asked.says(
+        ValueUpdate(ids=[like.id], confirm=True, alike=True),
+        of("Gondor", target="4"),
+        of("Mordor", ignore=True),
+        of("Shire", skip=True),
+    )
+    assert count == 5
+    assert asked.told() == {
+        "Gondor": ("USER_OVERRIDDEN", "USA"),
+        "Germany": ("AUTO_MATCHED", "Germany"),
+        "Germny": ("USER_CONFIRMED", "Germany"),
+        "germny": ("USER_CONFIRMED", "Germany"),
+        "Mordor": ("IGNORED", None),
+        "Shire": ("IGNORED", None),
+    }
+    result = asked.confirms()
+    assert result.told == ["created"] * 5 + ["skipped VALUE_LEFT_OUT", "created"]
+    assert result.values("country_id") == [1, 1, 4, None, 4, 1]
+
+
+def test_x10_decisions_are_remembered_for_the_next_file(tables: Database, tmp_path: Path) -> None:
+    asked = Asked(tables, tmp_path, SHOPS, shops("Gondor", "Mordor", "Shire"))
+    asked.says(of("Gondor", target="4"), of("Mordor", ignore=True), of("Shire", skip=True))
+    number = asked.job.number
+    asked.confirms()
+    again = Asked(tables, tmp_path, SHOPS, "id;country_id\n11;Gondor\n12;Mordor\n13;Shire\n")
+    assert again.job.state is State.COMPLETED
+    assert {each.reason for each in again.values()} == {f"last time, by ann in {number}"}
+    assert result_of(tables, SHOPS, again.job).told == [
+        "created",
+        "created",
+        "skipped VALUE_LEFT_OUT",
+    ]
+    sql(tables, "DELETE FROM country WHERE id = 4")
+    third = Asked(tables, tmp_path, SHOPS, "id;country_id\n21;Gondor\n")
+    assert third.job.state is State.CELL_MAPPING  # what it stood for is gone
+
+
+def test_remembered_decisions_serve_importers_that_do_not_ask(tables: Database, tmp_path: Path) -> None:
+    asked = Asked(tables, tmp_path, SHOPS, shops("Gondor"))
+    asked.says(of("Gondor", target="4"))
+    asked.confirms()
+    failing = declared("shop", id=Integer(), country_id=Lookup("country", by="name"))
+    job = Asked(tables, tmp_path, failing, "id;country_id\n11;Gondor\n12;Mordor\n").job
+    assert job.state is State.COMPLETED_WITH_ERRORS
+    assert result_of(tables, failing, job).told == ["created", "failed NOT_FOUND"]
+
+
+def test_what_is_there_by_now_but_was_decided_otherwise_is_a_question(tables: Database, tmp_path: Path) -> None:
+    asked = Asked(tables, tmp_path, SHOPS, shops("Gondor"))
+    asked.says(of("Gondor", target="4"))
+    asked.confirms()
+    sql(tables, "INSERT INTO country (name) VALUES ('Gondor')")
+    again = Asked(tables, tmp_path, SHOPS, "id;country_id\n11;Gondor\n")
+    (value,) = again.values()
+    assert {each["label"] for each in value.candidates} == {"Gondor", "USA"}
+    again.says(of("Gondor", target=value.candidates[0]["key"]))
+    assert again.confirms().told[0] == "created"
+
+
+def test_a_match_can_be_overridden_and_that_is_remembered(tables: Database, tmp_path: Path) -> None:
+    asked = Asked(tables, tmp_path, SHOPS, shops("Germany", "Gondor"))
+    asked.says(of("Germany", target="4"), of("Gondor", ignore=True))
+    assert asked.confirms().values("country_id") == [4, None]
+    again = Asked(tables, tmp_path, SHOPS, "id;country_id\n11;Germany\n")
+    assert (again.job.state, again.told()) == (State.COMPLETED, {"Germany": ("AUTO_MATCHED", "USA")})
+
+
+def test_two_equal_matches_are_a_question(tables: Database, tmp_path: Path) -> None:
+    sql(tables, "INSERT INTO country (name) VALUES ('Samé'), ('SAME')")
+    asked = Asked(tables, tmp_path, SHOPS, shops("same", "Samé"))
+    assert asked.told()["Samé"] == ("AUTO_MATCHED", "Samé")
+    (value,) = asked.values(status="UNRESOLVED")
+    assert (value.value, value.target_key, len(value.candidates)) == ("same", None, 2)
+    assert "fits 2 rows of country" in value.reason
+    by_title = declared("shop", id=Integer(), country_id=Lookup("country", by="title", label="name", on_missing="ask"))
+    sql(tables, "UPDATE country SET title = 'twin' WHERE id IN (2, 3)")
+    twins = Asked(tables, tmp_path, by_title, shops("twin"))
+    assert {each["label"] for each in twins.values()[0].candidates} == {"Åland", "São Tomé"}
+
+
+def test_the_same_text_in_two_scopes_is_two_questions(tables: Database, tmp_path: Path) -> None:
+    importer = declared(
+        "shop",
+        id=Integer(),
+        city_id=Lookup("city", by="name", within="country_id", on_missing="ask"),
+        country_id=Lookup("country", by="name", on_missing="ask"),
+    )
+    text = "id,country_id,city_id\n1,Germany,Berlin\n2,USA,Berlin\n3,Germany,Bärlin\n4,USA,Bärlin\n5,Gondor,Berlin\n"
+    asked = Asked(tables, tmp_path, importer, text, batch_rows=2)
+    assert [field.field for field in asked.fields()] == ["country_id"]  # which city depends on the country
+    asked.says(of("Gondor", target="4"))
+    with tables.connect() as connection, connection.transaction():
+        asked.job = decisions.confirm(connection, asked.job)
+    assert asked.run().state is State.CELL_MAPPING
+    cities = {(each.value, each.scope_label): each for each in asked.values(field="city_id")}
+    assert {what: each.status for what, each in cities.items()} == {
+        ("Berlin", "Germany"): "AUTO_MATCHED",
+        ("Berlin", "USA"): "AUTO_MATCHED",
+        ("Bärlin", "Germany"): "UNRESOLVED",
+        ("Bärlin", "USA"): "UNRESOLVED",
+    }
+    assert cities["Berlin", "USA"].occurrences == 2
+    with pytest.raises(Final, match="not in the scope"):
+        asked.says(ValueUpdate(ids=[cities["Bärlin", "Germany"].id], target="3"))
+    asked.says(
+        ValueUpdate(ids=[cities["Bärlin", "Germany"].id], confirm=True), of("Bärlin", "city_id", scope="4", target="4")
+    )
+    assert asked.confirms().values("city_id") == [1, 3, 1, 4, 3]
+
+
+def test_choices_are_asked_about_in_the_same_way(tables: Database, tmp_path: Path) -> None:
+    importer = declared("shop", id=Integer(), size=Choice("Small", "Large", synonyms={"XL": "Large"}, on_missing="ask"))
+    asked = Asked(tables, tmp_path, importer, "id,size\n1,small\n2,xl\n3,Smal\n4,huge\n5,sMáll\n")
+    assert {each.value: (each.status, each.target_key) for each in asked.values()} == {
+        "small": ("AUTO_MATCHED", "Small"),
+        "xl": ("AUTO_MATCHED", "Large"),
+        "Smal": ("UNRESOLVED", "Small"),
+        "huge": ("UNRESOLVED", None),
+        "sMáll": ("AUTO_MATCHED", "Small"),
+    }
+    with pytest.raises(Final, match="There are Small, Large"):
+        asked.says(of("huge", "size", target="Huge"))
+    with pytest.raises(Final, match="doesn't have rows created"):
+        asked.says(of("huge", "size", create=True))
+    asked.says(of("huge", "size", target="Large"), of("Smal", "size", confirm=True))
+    assert asked.confirms().values("size") == ["Small", "Large", "Small", "Large", "Small"]
+
+
+def test_people_may_have_it_created_where_the_importer_allows_it(tables: Database, tmp_path: Path) -> None:
+    creating = declared("shop", id=Integer(), country_id=Lookup("country", by="name", on_missing="ask", creates="name"))
+    asked = Asked(tables, tmp_path, creating, shops("Gondor", "Mordor", "Gondor"), batch_rows=1)
+    with pytest.raises(NotSettled):
+        asked.confirms()
+    assert asked.says(ValueUpdate(field="country_id", status="UNRESOLVED", create=True)) == 2
+    assert asked.confirms().told == ["created"] * 3
+    assert sql(tables, "SELECT count(*) FROM country WHERE name IN ('Gondor', 'Mordor')") == [(2,)]
+    refusing = Asked(tables, tmp_path, SHOPS, "id;country_id\n11;Shire\n")
+    with pytest.raises(Final, match="doesn't have rows created"):
+        refusing.says(of("Shire", create=True))
+
+
+def test_all_values_that_fit_can_be_answered_at_once(tables: Database, tmp_path: Path) -> None:
+    asked = Asked(tables, tmp_path, SHOPS, shops("Germny", "Gondor", "Gondolin", "Germani", "100%"))
+    assert asked.says(ValueUpdate(field="country_id", status="UNRESOLVED", confirm=True)) == 2
+    assert asked.says(ValueUpdate(field="country_id", text="gondo", skip=True)) == 2
+    assert asked.says(ValueUpdate(field="country_id", text="%", ignore=True)) == 1
+    assert asked.confirms().told == ["created", *["skipped VALUE_LEFT_OUT"] * 2, "created", "created"]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (of("Gondor"), "one of confirm, targetId, ignore, skip and create"),
+        (of("Gondor", confirm=True, skip=True), "one of confirm, targetId, ignore, skip and create"),
+        (of("Gondor", target="99"), "country has no '99'"),
+        (of("Gondor", target="x'); DROP TABLE shop; --"), "country has no"),
+        (of("Gondor", confirm=True), "Nothing is proposed for 'Gondor'"),
+        (of("Gandor", ignore=True), "is none of the values"),
+        (of("Gondor", "size", ignore=True), "is none of the values"),
+        (ValueUpdate(ids=[0], ignore=True), "is none of the values"),
+        (ValueUpdate(ignore=True), "It isn't said which values"),
+    ],
+)
+def test_answers_that_make_no_sense_are_refused(tables: Database, tmp_path: Path, said: ValueUpdate, told: str) -> None:
+    asked = Asked(tables, tmp_path, SHOPS, shops("Gondor"))
+    before = asked.told()
+    with pytest.raises(Final, match=told):
+        asked.says(said)
+    assert asked.told() == before
+
+
+def test_values_of_a_job_that_does_not_wait_are_not_changed(tables: Database, tmp_path: Path) -> None:
+    asked = Asked(tables, tmp_path, SHOPS, shops("Germany"))
+    with pytest.raises(WrongState):
+        asked.says(of("Germany", ignore=True))
+
+
+def test_a_job_that_waits_can_be_paused_and_cancelled(tables: Database, tmp_path: Path) -> None:
+    asked = Asked(tables, tmp_path, SHOPS, shops("Gondor", "Germny"))
+    asked.says(of("Gondor", ignore=True))
+    with tables.connect() as connection:
+        with connection.transaction():
+            moves.pause(connection, asked.job)
+        assert asked.run().state is State.PAUSED
+        moves.resume(connection, asked.job)
+        assert (asked.run().state, asked.job.wish) == (State.CELL_MAPPING, Wish.HOLD)
+        assert asked.told()["Gondor"] == ("IGNORED", None)  # what was said stays
+        with connection.transaction():
+            moves.cancel(connection, asked.job)
+        assert asked.run().state is State.CANCELLED
+
+
+@pytest.mark.parametrize("batch_rows", [1, 3, 1000])
+def test_a4_a_value_that_turns_up_while_rows_are_written_stops_the_job_and_it_goes_on(
+    tables: Database, tmp_path: Path, batch_rows: int
+) -> None:
+    """A looked-up row is deleted when rows before are in."""
+    sql(
+        tables,
+        """
+        CREATE FUNCTION gone() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF NEW.id = 4 AND (SELECT count(*) FROM marks) = 0 THEN
+                INSERT INTO marks VALUES (1); DELETE FROM country WHERE name = 'USA'; END IF; RETURN NEW; END $$;
+        CREATE TABLE marks (id int);
+        CREATE TRIGGER gone BEFORE INSERT ON shop FOR EACH ROW EXECUTE FUNCTION gone();
+        """,
+    )
+    asked = Asked(
+        tables, tmp_path, SHOPS, shops("Germany", "Germny", "Germany", "Germany", "Åland"), batch_rows=batch_rows
+    )
+    asked.says(of("Germny", confirm=True))
+    done = asked.confirms()
+    assert done.told == ["created"] * 5
+    late = Asked(tables, tmp_path, SHOPS, "id;country_id\n11;Germany\n12;Utopia\n", batch_rows=1)
+    late.says(of("Utopia", target="2"))
+    sql(tables, "DELETE FROM country WHERE id = 2")
+    with tables.connect() as connection, connection.transaction():
+        late.job = decisions.confirm(connection, late.job)
+    assert (late.run().state, late.job.wish) == (State.CELL_MAPPING, Wish.HOLD)
+    late.says(of("Utopia", target="1"))
+    assert late.confirms().told == ["created"] * 2
+
+
+def test_finished_batches_stay_finished_and_nothing_is_doubled(tables: Database, tmp_path: Path) -> None:
+    sql(
+        tables,
+        """
+        CREATE FUNCTION gone() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF NEW.id = 20 THEN DELETE FROM country WHERE name = 'Åland'; END IF; RETURN NULL; END $$;
+        CREATE TRIGGER gone AFTER INSERT ON shop FOR EACH ROW EXECUTE FUNCTION gone();
+        """,
+    )
+    asked = Asked(tables, tmp_path, SHOPS, shops(*["Germany"] * 30, *["Åland"] * 30), batch_rows=5)
+    assert (asked.job.state, asked.job.wish) == (State.CELL_MAPPING, Wish.HOLD)
+    done = sql(tables, "SELECT number FROM rowcall.batch WHERE state = 'done' ORDER BY 1")
+    assert 0 < len(done) < 12
+    outcomes = sql(tables, "SELECT row_number, xmin::text FROM rowcall.outcome ORDER BY 1")
+    (value,) = asked.values(status="UNRESOLVED")
+    assert value.value == "Åland"
+    assert next(each for each in asked.values() if each.value == "Germany").fixed
+    with pytest.raises(Final, match="Rows were written by"):
+        asked.says(of("Germany", target="3"))
+    asked.says(of("Åland", target="3"))
+    result = asked.confirms()
+    assert result.told == ["created"] * 60
+    assert result.values("country_id") == [1] * 30 + [3] * 30
+    assert outcomes == sql(tables, "SELECT row_number, xmin::text FROM rowcall.outcome ORDER BY 1")[: len(outcomes)]
+
+
+def test_a_reprocessed_row_may_ask_too(tables: Database, tmp_path: Path) -> None:
+    sql(tables, "ALTER TABLE shop ADD CHECK (id <> 2)")
+    asked = Asked(tables, tmp_path, SHOPS, shops("Germany", "Åland"))
+    assert asked.job.state is State.COMPLETED_WITH_ERRORS
+    sql(tables, "ALTER TABLE shop DROP CONSTRAINT shop_id_check; DELETE FROM country WHERE name = 'Åland'")
+    assert asked.again([2]).state is State.CELL_MAPPING
+    assert asked.told()["Åland"][0] == "UNRESOLVED"
+    asked.says(of("Åland", target="3"))
+    assert asked.confirms().values("id", "country_id") == [(1, 1), (2, 3)]
+    assert asked.job.state is State.COMPLETED
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+def test_previews_ask_and_plan_with_the_answers(tables: Database, tmp_path: Path, atomic: bool) -> None:
+    importer = declared("shop", atomic=atomic, id=Integer(), country_id=Lookup("country", by="name", on_missing="ask"))
+    asked = Asked(tables, tmp_path, importer, shops("Germany", "Gondor"), dry_run=True)
+    asked.says(of("Gondor", target="2"))
+    sql(tables, "DELETE FROM country WHERE id = 2")
+    with tables.connect() as connection, connection.transaction():
+        asked.job = decisions.confirm(connection, asked.job)
+    assert asked.run().state is State.CELL_MAPPING
+    asked.says(of("Gondor", ignore=True))
+    result = asked.confirms()
+    assert (result.job.state, result.told, result.rows) == (State.VALIDATED, ["created"] * 2, [])
+
+
+def test_rows_are_the_same_by_what_their_values_stand_for(tables: Database, tmp_path: Path) -> None:
+    sql(tables, "CREATE TABLE visit (country_id int PRIMARY KEY, n int)")
+    country = Lookup("country", by="name", on_missing="ask")
+    importer = declared("visit", key="country_id", on_match=Update(), country_id=country, n=Integer())
+    asked = Asked(tables, tmp_path, importer, "country_id,n\nGermany,1\nGondor,2\nGERMANY,3\n", batch_rows=1)
+    asked.says(of("Gondor", target="1"))
+    result = asked.confirms()
+    assert result.told == ["skipped DUPLICATE_IN_FILE"] * 2 + ["created"]
+    assert result.values("n") == [3]
+
+
+def test_cells_that_hold_no_value_are_not_asked_about(tables: Database, tmp_path: Path) -> None:
+    importer = declared(
+        "shop", id=Integer(), country_id=Lookup("country", by="name", on_missing="ask", blank=["n/a"], required=True)
+    )
+    job = Asked(tables, tmp_path, importer, shops("Germany", " N/A ", "   ", '"Germany')).job
+    assert job.state is State.COMPLETED_WITH_ERRORS
+
+
+def test_two_persons_and_a_worker_at_once(tables: Database, tmp_path: Path) -> None:
+    asked = Asked(tables, tmp_path, SHOPS, shops("Gondor", "Mordor"))
+    threads = [
+        threading.Thread(target=asked.says, args=[of(value, target="1")]) for value in ("Gondor", "Mordor", "Gondor")
+    ]
+    for thread in threads:
+        thread.start()
+    asked.run()
+    for thread in threads:
+        thread.join()
+    assert asked.confirms().values("country_id") == [1, 1]
+
+
+def test_a_hundred_thousand_values(tables: Database, tmp_path: Path) -> None:
+    """A4: what is there is found, the likeliest few are proposed, and pages are small."""
+    sql(tables, "INSERT INTO country (name) SELECT 'Place ' || n FROM generate_series(1, 60000) n")
+    text = "id;country_id\n" + "".join(f"{n};{'PLACE' if n % 2 else 'Nowhere'} {n}\n" for n in range(1, 100_001))
+    asked = Asked(tables, tmp_path, SHOPS, text, batch_rows=20_000)
+    (field,) = asked.fields()
+    assert (field.values, field.rows, field.unresolved, field.covered) == (100_000, 100_000, 70_000, 30_000)
+    page = asked.values(most=10, status="UNRESOLVED")
+    assert [each.value for each in page][:2] == sorted(each.value for each in page)[:2]
+    assert asked.says(ValueUpdate(field="country_id", status="UNRESOLVED", skip=True)) == 70_000
+    result = asked.confirms()
+    assert (result.counts.created, result.counts.skipped) == (30_000, 70_000)
