@@ -128,7 +128,11 @@ def test_jobs_are_moved(site: Site, at: Client) -> None:
     assert at.cancel(job).state == "COMPLETED_WITH_ERRORS"
     with pytest.raises(RequestRefused) as refused:
         at.submit(job)
-    assert (refused.value.code, refused.value.status, refused.value.allowed) == ("WRONG_STATE", 409, ["reprocess"])
+    assert (refused.value.code, refused.value.status, refused.value.allowed) == (
+        "WRONG_STATE",
+        409,
+        ["edit", "reprocess"],
+    )
     assert refused.value.request_id
     assert str(pickle.loads(pickle.dumps(refused.value))) == str(refused.value)
 

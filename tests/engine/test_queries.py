@@ -73,7 +73,7 @@ def test_rows_are_read_by_number(filled: Connection[Any]) -> None:
     assert "Seq Scan" not in plan
 
 
-NO_ROWS = {"statuses": ["failed"], "code": None, "field": None, "text": None, "most": 100}
+NO_ROWS = {"statuses": ["failed"], "code": None, "field": None, "text": None, "edited": False, "most": 100}
 SHOWN: list[tuple[str, dict[str, Composable], str]] = [
     (
         "batches_to_show",

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rowcall.api import (
     audit,
+    edits,
     events,
     exports,
     guards,
@@ -73,7 +74,7 @@ def create_app(service: Service, *, tracing: Tracing | None = None) -> FastAPI:
     guards.install(app, service)
     app.add_middleware(Observed, metrics=measured.http, tracing=tracing)
     app.add_middleware(_RequestIds)
-    for part in (imports, items, moves, events, tus, exports, importers, audit, webhooks):
+    for part in (imports, items, edits, moves, events, tus, exports, importers, audit, webhooks):
         app.include_router(part.router, dependencies=[Depends(refuse_others)])
     for part in (health, metrics):  # whoever asks these may add what keeps caches away
         app.include_router(part.router)

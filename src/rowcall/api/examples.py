@@ -38,7 +38,7 @@ _JOB = {
     "endedAt": _ENDED,
     "background": True,
     "wish": None,
-    "allowed": ["reprocess"],
+    "allowed": ["edit", "reprocess"],
     "error": None,
 }
 _IMPORTER = {"name": "users", "description": "People who write and read.", "target": "users"}
@@ -60,6 +60,8 @@ _ITEM = {
     "status": "failed",
     "issues": [_ISSUE],
     "values": {"email": None, "name": "Bob"},
+    "original": {"name": "Bbo"},
+    "revision": 1,
     "targetKey": None,
     "attempt": 1,
     "at": _ENDED,
@@ -72,6 +74,16 @@ _PENDING = {
     "line": 18,
     "status": "failed",
     "issues": [_ISSUE],
+    "revision": 1,
+    "at": _ENDED,
+}
+_EDIT = {
+    "revision": 1,
+    "position": 1,
+    "header": "name",
+    "before": "Bbo",
+    "after": "Bob",
+    "account": "ann",
     "at": _ENDED,
 }
 _MOVE = {"id": 7, "before": "PROCESSING", "after": "COMPLETED_WITH_ERRORS", "at": _ENDED}
@@ -94,6 +106,7 @@ _RECEIPT = {
     "constants": {},
     "balanced": True,
     "issues": _ISSUES,
+    "edits": [{"account": "ann", "rows": 1, "cells": 1}],
 }
 _EXPORT_JOB = {
     "id": _EXPORT,
@@ -162,6 +175,10 @@ EXAMPLES: dict[str, Any] = {
     "PendingPage": {"items": [_PENDING], "next": None},
     "AttemptAnswer": {name: _ITEM[name] for name in ("attempt", "status", "issues", "targetKey", "at")},
     "EventsAnswer": {"items": [_MOVE], "job": _JOB},
+    "Item": _ITEM,
+    "EditRequest": {"cells": {"email": "bob@example.org", "column 2": "Bob"}},
+    "EditAnswer": {"item": _ITEM, "status": "created", "issues": [], "alone": True, "job": _JOB},
+    "CellEditAnswer": _EDIT,
     "ReprocessRequest": {"statuses": ["failed"], "code": "NOT_FOUND"},
     "ReprocessAnswer": {"job": {**_JOB, "state": "PROCESSING", "endedAt": None, "allowed": ["pause"]}, "rows": 3},
     "ResultsSummary": {"counts": _COUNTS, "issues": _ISSUES},
@@ -224,6 +241,19 @@ REFUSALS: dict[Code, dict[str, Any]] = {
         "detail": "Job BU20261116000001 is COMPLETED; it can't be paused.",
         "state": "COMPLETED",
         "allowed": ["reprocess"],
+    },
+    Code.ROW_NOT_FOUND: {"detail": "Job BU20261116000001 has no row 1,001.", "hint": "It has 1,000 rows, from 1."},
+    Code.ROW_DONE: {
+        "detail": "Row 17 is created already: what it wrote would not change with it.",
+        "hint": "Only rows that failed or were skipped can be corrected now.",
+    },
+    Code.UNKNOWN_CELL: {
+        "detail": "The file has no column 'emial', and no field of that name.",
+        "hint": "Did you mean 'email'?",
+    },
+    Code.EDITED_MEANWHILE: {
+        "detail": "Row 17 was corrected since you saw it: it is at revision 1, not 0.",
+        "hint": "Look at it again, then send the revision that you saw.",
     },
     Code.JOB_BUSY: {"detail": "Job BU20261116000001 is being worked on by another process.", "hint": "Wait for it."},
     Code.WRONG_OFFSET: {

@@ -11,9 +11,13 @@ from rowcall.api.limits import BodyLimit
 from rowcall.api.service import Service
 from rowcall.config import Settings
 
-_SENT = ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "Range", "X-Request-ID", *tus.SENT)
+_SENT = (
+    *("Authorization", "Content-Type", "Idempotency-Key", "If-Match", "Last-Event-ID", "Range", "X-Request-ID"),
+    *tus.SENT,
+)
 _TOLD = (
     "Content-Disposition",
+    "ETag",
     "Idempotent-Replayed",
     "Location",
     "Retry-After",

@@ -37,6 +37,7 @@ _Statuses = Annotated[
 _Code = Annotated[Text | None, Query(description="Only rows with an issue of this code.", examples=["REQUIRED"])]
 _Field = Annotated[Text | None, Query(description="Only rows with an issue in this field.", examples=["email"])]
 _Text = Annotated[Text | None, Query(max_length=200, description="Only rows with this text in a cell.")]
+_Edited = Annotated[bool, Query(description="Only rows with corrections.")]
 _Sort = Annotated[Literal["row", "-row", "updated", "-updated"], Query(description="A minus in front turns it round.")]
 _After = Annotated[Text | None, Query(max_length=500, description="The `next` of the page before.")]
 _PageSize = Annotated[int, Query(alias="pageSize", ge=1, le=1000)]
@@ -52,9 +53,14 @@ def statuses_in(text: str | None) -> tuple[str, ...]:
 
 
 async def _view(
-    statuses: _Statuses = None, code: _Code = None, field: _Field = None, text: _Text = None, sort: _Sort = "row"
+    statuses: _Statuses = None,
+    code: _Code = None,
+    field: _Field = None,
+    text: _Text = None,
+    edited: _Edited = False,
+    sort: _Sort = "row",
 ) -> Wanted:
-    return Wanted(statuses=statuses_in(statuses), code=code, field=field, text=text or None, sort=sort)
+    return Wanted(statuses=statuses_in(statuses), code=code, field=field, text=text or None, edited=edited, sort=sort)
 
 
 TheView = Annotated[Wanted, Depends(_view)]
@@ -164,6 +170,7 @@ def read_pending(
                 "line": row.line,
                 "status": row.status,
                 "issues": row.issues or [],
+                "revision": row.revision,
                 "at": row.at,
             }
         )

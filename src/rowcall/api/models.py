@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError
 from pydantic.alias_generators import to_camel
 
 from rowcall.api.problems import unfit
+from rowcall.engine.edit import MOST_TEXT
 from rowcall.formats import Format, ReadOptions
 from rowcall.model import ROW_STATUSES, Mode, State, Wish
 from rowcall.store.jobs import JobConfig
@@ -20,6 +21,7 @@ Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 """What PostgreSQL takes for a text: no NUL, and no half of a surrogate pair."""
 RowStatus = Annotated[Text, Field(json_schema_extra={"enum": list(ROW_STATUSES)})]
 RowNumber = Annotated[int, Field(ge=1, le=2**63 - 1)]
+CellText = Annotated[Text, Field(max_length=MOST_TEXT)]
 
 
 class Wire(BaseModel):
@@ -197,7 +199,11 @@ class Item(Wire):
     status: RowStatus
     issues: list[IssueAnswer]
     values: dict[str, str | None]
-    """The cells under their headers, as they are in the file."""
+    """The cells under their headers, as they are in the file or were corrected since."""
+    original: dict[str, str | None] | None
+    """Of corrected cells: what the file has."""
+    revision: int
+    """How often it was corrected: for `If-Match`."""
     target_key: list[str] | None
     """What the target knows it by."""
     attempt: int | None
@@ -223,6 +229,8 @@ class PendingItem(Wire):
     line: int
     status: RowStatus
     issues: list[IssueAnswer]
+    revision: int
+    """How often it was corrected."""
     at: datetime | None
 
 
@@ -270,8 +278,43 @@ class ReprocessRequest(Wire):
     """With an issue in this field."""
     text: Text | None = None
     """With this somewhere in a cell."""
+    edited: Flag = False
+    """Only those with corrections."""
     rows: Annotated[list[Annotated[RowNumber, Strict()]], Field(min_length=1, max_length=100_000)] | None = None
     """Numbers of rows."""
+
+
+class EditRequest(Wire):
+    """Corrections of a row's cells."""
+
+    cells: Annotated[dict[Text, CellText | None], Field(min_length=1, max_length=16_384)]
+    """By header, by field, or as `column 3`; null takes a correction back."""
+
+
+class EditAnswer(Wire):
+    """A corrected row, and what would become of it now."""
+
+    item: Item
+    status: RowStatus
+    """What it would come to."""
+    issues: list[IssueAnswer]
+    """What is still wrong with it."""
+    alone: bool
+    """Whether the row could be judged by itself; else other rows count for it, and all are planned again."""
+    job: JobAnswer
+
+
+class CellEditAnswer(Wire):
+    """A correction of a cell, as it was made."""
+
+    revision: int
+    position: int
+    """Of the column, from 0."""
+    header: str
+    before: str | None
+    after: str | None
+    account: str
+    at: datetime
 
 
 class ReprocessAnswer(Wire):
@@ -310,6 +353,14 @@ class ResultsSummary(Wire):
     issues: list[IssueCountAnswer]
 
 
+class EditCountAnswer(Wire):
+    """What an account corrected: rows that nobody corrected after it, and how many of their cells."""
+
+    account: str
+    rows: int
+    cells: int
+
+
 class ReceiptAnswer(Wire):
     """A job on one page."""
 
@@ -332,6 +383,8 @@ class ReceiptAnswer(Wire):
     counts: Counts
     balanced: bool
     issues: list[IssueCountAnswer]
+    edits: list[EditCountAnswer]
+    """Who corrected how much."""
     error: Told | None
 
 

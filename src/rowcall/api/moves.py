@@ -108,7 +108,7 @@ def cancel_import(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
 def reprocess_rows(
     job_id: UUID, at: TheService, caller: TheCaller, which: Annotated[ReprocessRequest, Body()]
 ) -> ReprocessAnswer:
-    """Try rows again that failed or were skipped: some by number, or all with a status, an issue, a text."""
+    """Try rows again that failed or were skipped: by number, status, issue, text or corrections."""
     chosen: list[int] = []
 
     def again(connection: Connection[Any], job: Job) -> Job:
@@ -117,6 +117,7 @@ def reprocess_rows(
             code=which.code,
             field=which.field,
             text=which.text,
+            edited=which.edited,
             rows=tuple(which.rows) if which.rows is not None else None,
         )
         job, count = moves.reprocess(connection, job, at.registry.importer(job.importer), wanted)

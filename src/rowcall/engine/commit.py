@@ -9,7 +9,7 @@ isolated   the same, in halves until the guilty rows stand alone
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -140,9 +140,11 @@ _PLANNED = [*OUTCOMES.items(), ("before", pl.String)]
 _NOTHING = pl.DataFrame(schema=dict(_PLANNED))
 
 
-def planned(connection: Connection[Any], work: Work, batch: RowBatch) -> pl.DataFrame:
-    """The outcomes of a batch, to be kept when the transaction that made them is undone."""
-    return copy_out(connection, outcomes_select(work.job.id, batch), _PLANNED)
+def planned(
+    connection: Connection[Any], work: Work, batch: RowBatch, numbers: Sequence[int] | None = None
+) -> pl.DataFrame:
+    """The outcomes of a batch, or of some rows of it, to be kept when the transaction that made them is undone."""
+    return copy_out(connection, outcomes_select(work.job.id, batch, numbers), _PLANNED)
 
 
 def keep_plan(

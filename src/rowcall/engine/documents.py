@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import fields
 from datetime import timedelta
+from itertools import zip_longest
 from typing import Any
 
 from rowcall.engine.moves import allowed
 from rowcall.engine.receipt import Receipt
 from rowcall.importer import Field, Importer
 from rowcall.model import State, Status
+from rowcall.store.edits import CellEdit
 from rowcall.store.grid import RowResult
 from rowcall.store.jobs import Job, JobCounts
 from rowcall.store.mappings import ColumnMapping
@@ -93,6 +95,8 @@ def row_document(result: RowResult, headers: Sequence[str]) -> dict[str, Any]:
         "status": result.status,
         "issues": result.issues or [],
         "values": values_of(result, headers),
+        "original": original_of(result, headers),
+        "revision": result.revision,
         "targetKey": result.target_key,
         "attempt": result.attempt,
         "at": result.at,
@@ -101,8 +105,32 @@ def row_document(result: RowResult, headers: Sequence[str]) -> dict[str, Any]:
 
 def values_of(result: RowResult, headers: Sequence[str]) -> dict[str, str | None]:
     """The cells under their headers. A record with too many fields has cells without one."""
-    beyond = (f"column {place + 1}" for place in range(len(headers), len(result.cells)))
-    return dict(zip([*headers, *beyond], result.cells, strict=False))
+    return dict(zip(_titles(headers, len(result.cells)), result.cells, strict=False))
+
+
+def _titles(headers: Sequence[str], width: int) -> list[str]:
+    return [*headers, *(f"column {place + 1}" for place in range(len(headers), width))]
+
+
+def original_of(result: RowResult, headers: Sequence[str]) -> dict[str, str | None] | None:
+    """What the file has in cells that were corrected, under their headers; None if none were."""
+    if result.original is None:
+        return None
+    cells = zip_longest(_titles(headers, len(result.cells)), result.cells, result.original)
+    return {title: before for title, now, before in cells if now != before and title is not None}
+
+
+def edit_document(edit: CellEdit, headers: Sequence[str]) -> dict[str, Any]:
+    """A correction for a program."""
+    return {
+        "revision": edit.revision,
+        "position": edit.position,
+        "header": headers[edit.position],
+        "before": edit.before,
+        "after": edit.after,
+        "account": edit.account,
+        "at": edit.at,
+    }
 
 
 def receipt_document(made: Receipt) -> dict[str, Any]:
@@ -136,6 +164,7 @@ def receipt_document(made: Receipt) -> dict[str, Any]:
         },
         "balanced": balance.holds,
         "issues": [issue_count_document(issue) for issue in made.issues],
+        "edits": [{"account": each.account, "rows": each.rows, "cells": each.cells} for each in made.edits],
         "error": job.last_error,
     }
 

@@ -6,10 +6,11 @@ Rows are compared by their values as we read them; where PostgreSQL may see it o
 """
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +21,7 @@ import psycopg
 from psycopg import Connection
 from psycopg.sql import Identifier
 
-from rowcall.engine.judge import NO_OUTCOMES, judge_rows, rows_of
+from rowcall.engine.judge import NO_OUTCOMES, judge_rows, numbered, rows_of
 from rowcall.engine.resolve import TO_CREATE
 from rowcall.engine.values import needed_for, values_of
 from rowcall.engine.work import WRITTEN_ALIKE, Work
@@ -28,7 +29,8 @@ from rowcall.importer import Boolean, Choice, Date, DateTime, Decimal, Field, In
 from rowcall.store import matching, sameness, staging
 from rowcall.store.copying import copy_in
 from rowcall.store.db import Database
-from rowcall.store.rows import RowBatch, all_batches, read_rows
+from rowcall.store.queries import query
+from rowcall.store.rows import RowBatch, Sources, all_batches
 from rowcall.store.targets import Sameness, TargetColumn
 
 _JUDGED = 10_000
@@ -120,6 +122,22 @@ def decide_duplicates(database: Database, connection: Connection[Any], work: Wor
                     _settle(connection, work, one, alike)
 
 
+def decide_again(connection: Connection[Any], work: Work, numbers: Sequence[int], fresh: Sequence[int]) -> None:
+    """Decide which of some rows, given in order, lose against others of them.
+
+    Of the `fresh` ones what was decided before is forgotten, since they were corrected.
+    """
+    with connection.transaction():
+        connection.execute(query("forget_duplicates"), {"id": work.job.id, "numbers": list(fresh)})
+        for one in key_sets(work) if len(numbers) > 1 else ():
+            values = _values(connection, work, [one], partial(numbered, connection, work, numbers))
+            alike_keys = [_whole_keys(work, one, values).select("number")]
+            found = _told(connection, work, one, one.told, [values]) if one.told else alike_keys
+            for alike in found:
+                if alike.height:
+                    _settle(connection, work, one, alike)
+
+
 # --------------------------------------------------------------------------------- which rows might be equal
 
 
@@ -146,7 +164,7 @@ def _hashed(connection: Connection[Any], work: Work, sets: Sequence[KeySet], bat
     values = _key_values(connection, work, sets, batch)
     entries: list[Entries] = []
     for one in sets:
-        whole = values.filter(_without_key(work)) if one.kind == "content" else values.drop_nulls(list(one.fields))
+        whole = _whole_keys(work, one, values)
         hashes = whole.select(pl.struct(one.fields).hash()).to_series().to_numpy()
         found = np.empty(whole.height, _ENTRY)
         found["hash"], found["number"] = hashes, whole["number"].to_numpy()
@@ -154,12 +172,25 @@ def _hashed(connection: Connection[Any], work: Work, sets: Sequence[KeySet], bat
     return entries
 
 
+def _whole_keys(work: Work, one: KeySet, values: pl.DataFrame) -> pl.DataFrame:
+    return values.filter(_without_key(work)) if one.kind == "content" else values.drop_nulls(list(one.fields))
+
+
 def _key_values(connection: Connection[Any], work: Work, sets: Sequence[KeySet], batch: RowBatch) -> pl.DataFrame:
+    return _values(connection, work, sets, partial(rows_of, connection, work, batch))
+
+
+def _values(
+    connection: Connection[Any],
+    work: Work,
+    sets: Sequence[KeySet],
+    read: Callable[[Sources], pl.DataFrame],
+) -> pl.DataFrame:
     """The values of the fields that are keys, as they will be written; null where they can't be read."""
     names = {name for one in sets for name in one.fields}
     if any(one.kind in ("key", "content") for one in sets):
         names.update(*_matched_by(work))
-    values = values_of(connection, work, names, rows_of(connection, work, batch, needed_for(work, names)))
+    values = values_of(connection, work, names, read(needed_for(work, names)))
     return _known(connection, work, values) if any(one.kind == "key" for one in sets) else values
 
 
@@ -239,11 +270,17 @@ def _hashed_alike(folder: Path, place: int) -> Iterator[pl.DataFrame]:
 
 
 def _told_alike(connection: Connection[Any], work: Work, one: KeySet, told: Sameness) -> Iterator[pl.DataFrame]:
-    """The rows that PostgreSQL takes for the same."""
+    """The rows of the file that PostgreSQL takes for the same."""
+    batches = all_batches(connection, work.job.id)
+    return _told(connection, work, one, told, (_key_values(connection, work, [one], batch) for batch in batches))
+
+
+def _told(
+    connection: Connection[Any], work: Work, one: KeySet, told: Sameness, pieces: Iterable[pl.DataFrame]
+) -> Iterator[pl.DataFrame]:
     columns = {name: work.importer.fields[name].column for name in one.fields}
     sameness.prepare(connection, work.target, list(columns.values()))
-    for batch in all_batches(connection, work.job.id):
-        values = _key_values(connection, work, [one], batch)
+    for values in pieces:
         created = [name for name in work.creating if name in one.fields]  # no key yet that PostgreSQL could compare
         values = values.with_columns(
             pl.when(~pl.col(name).str.starts_with(TO_CREATE)).then(pl.col(name)).alias(name) for name in created
@@ -322,7 +359,7 @@ def _good(
     """The rows that can go to the target and have not lost yet, with their values of the key."""
     for start in range(0, len(numbers), _JUDGED):
         some = numbers[start : start + _JUDGED].tolist()
-        rows = read_rows(connection, work.job.id, work.sources, first=some[0], last=some[-1], numbers=some)
+        rows = numbered(connection, work, some)
         # what is looked for in vain has no value yet: rows can't be compared by it
         hopeful = set(one.fields).isdisjoint(work.own_lookups)
         good = judge_rows(connection, work, rows, NO_OUTCOMES, hopeful=hopeful).good

@@ -43,7 +43,7 @@ def process_items(database: Database, connection: Connection[Any], work: Work, i
         renew(connection, work.job.id, batch, owner, 0)
         raise
     with _renewed(database, work, batch, owner, importer.lease_seconds):
-        outcomes = _skipped(judged.good) if work.dry else asyncio.run(process_rows(importer, judged.good))
+        outcomes = asked_nobody(judged.good) if work.dry else asyncio.run(process_rows(importer, judged.good))
     frame = outcomes_frame(work.importer, outcomes, judged.good["number"].to_list())
     _keep(connection, work, batch, owner, judged, frame)
     return True
@@ -112,6 +112,7 @@ async def _tried(importer: ItemImporter, row: Mapping[str, Any]) -> RowOutcome:
     raise AssertionError("attempts is at least 1")
 
 
-def _skipped(rows: pl.DataFrame) -> list[RowOutcome]:
+def asked_nobody(rows: pl.DataFrame) -> list[RowOutcome]:
+    """The outcomes of good rows in a dry run."""
     issue = Issue(Code.NOT_APPLIED, "A dry run asks nobody about it.")
     return [RowOutcome(number, Status.SKIPPED, issues=(issue,)) for number in rows["number"]]

@@ -1,6 +1,6 @@
 """The rows of a batch, judged: those that can go to the target, and an outcome for those that can't."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,10 +62,19 @@ def _waiting(connection: Connection[Any], work: Work, batch: RowBatch) -> pl.Dat
 
 def rows_of(connection: Connection[Any], work: Work, batch: RowBatch, sources: Sources) -> pl.DataFrame:
     """The rows of a batch, from beside this process if it brought them in, else from the database."""
-    rows = work.scratch.get(batch, sources)
+    rows = None if work.edited else work.scratch.get(batch, sources)
     if rows is not None:
         return rows
-    return read_rows(connection, work.job.id, sources, first=batch.first_row, last=batch.last_row)
+    return read_rows(connection, work.job.id, sources, first=batch.first_row, last=batch.last_row, edited=work.edited)
+
+
+def numbered(
+    connection: Connection[Any], work: Work, numbers: Sequence[int], sources: Sources | None = None
+) -> pl.DataFrame:
+    """Some rows, given in order, from the database: the texts from these sources, or all that are mapped."""
+    sources = work.sources if sources is None else sources
+    first, last = numbers[0], numbers[-1]
+    return read_rows(connection, work.job.id, sources, first=first, last=last, numbers=numbers, edited=work.edited)
 
 
 def judge_rows(

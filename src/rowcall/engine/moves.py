@@ -26,6 +26,7 @@ ASKED: dict[str, frozenset[State]] = {
     "decide": frozenset({State.CELL_MAPPING}),
     "confirm": frozenset({State.COLUMN_MAPPING, State.CELL_MAPPING}),
     "submit": frozenset({State.VALIDATED}),
+    "edit": frozenset({State.VALIDATED, State.COMPLETED, State.COMPLETED_WITH_ERRORS}),
     "pause": WORKING,
     "resume": frozenset({State.PAUSED}),
     "kickoff": frozenset({State.UPLOADED, State.PAUSED}),
@@ -149,10 +150,15 @@ def to_try_again(statuses: Sequence[str] | None, rows: Sequence[int] | None) -> 
     return tuple(statuses)
 
 
+def as_a_whole(importer: type[Importer]) -> bool:
+    """Whether an importer takes all rows of a file or none, so that none can be tried for itself once it is through."""
+    return importer.atomic or issubclass(importer, WholeFileImporter)
+
+
 def reprocess(connection: Connection[Any], job: Job, importer: type[Importer], which: Wanted) -> tuple[Job, int]:
     """Have failed or skipped rows tried again; also how many. Called in a transaction."""
     require(job, "reprocess")
-    if importer.atomic or issubclass(importer, WholeFileImporter):
+    if as_a_whole(importer):
         told = f"{importer.name} takes a file as a whole: single rows can't be tried again."
         raise Final(Code.BAD_REQUEST, told, hint="Import the corrected file.")
     given = {
@@ -162,6 +168,7 @@ def reprocess(connection: Connection[Any], job: Job, importer: type[Importer], w
         "field": which.field,
         "text": which.text,
         "numbers": list(which.rows) if which.rows is not None else None,
+        "edited": which.edited,
     }
     count = connection.execute(query("add_retries"), given).rowcount
     if not count:

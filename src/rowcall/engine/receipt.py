@@ -9,6 +9,7 @@ from psycopg import Connection
 from rowcall.engine.finish import Balance, balance_of
 from rowcall.importer import Importer, Update
 from rowcall.model import Mode
+from rowcall.store.edits import EditCount, count_edits
 from rowcall.store.jobs import Job
 from rowcall.store.mappings import ColumnMapping, columns_of
 from rowcall.store.results import IssueCount, count_issues, last_sign_of
@@ -26,6 +27,8 @@ class Receipt:
     balance: Balance
     issues: list[IssueCount]
     last_sign: datetime
+    edits: list[EditCount]
+    """Who corrected how much."""
 
     @property
     def milliseconds(self) -> int:
@@ -48,6 +51,7 @@ def receipt_of(connection: Connection[Any], job: Job, importer: type[Importer] |
         balance=balance_of(connection, job),
         issues=count_issues(connection, job.id),
         last_sign=last_sign_of(connection, job),
+        edits=count_edits(connection, job.id),
     )
 
 

@@ -7,14 +7,16 @@ from typing import Any
 from psycopg import Connection
 
 from rowcall.engine.commit import Route, add_outcomes, apply
+from rowcall.engine.duplicates import decide_again
 from rowcall.engine.items import process_rows
-from rowcall.engine.judge import duplicates, judge_rows
+from rowcall.engine.judge import duplicates, judge_rows, numbered
 from rowcall.engine.outcomes import outcomes_frame
 from rowcall.engine.work import NO_TARGET, Work
 from rowcall.importer import ItemImporter
 from rowcall.store import staging
+from rowcall.store.edits import edited_of
 from rowcall.store.queries import query
-from rowcall.store.rows import RowBatch, read_rows
+from rowcall.store.rows import RowBatch
 
 _AT_ONCE = 5_000
 
@@ -39,7 +41,9 @@ def _waiting(connection: Connection[Any], work: Work, most: int) -> list[int]:
 def _attempt(connection: Connection[Any], work: Work, numbers: list[int]) -> None:
     """One attempt of some rows, with their outcomes, counts and marks in one transaction."""
     first, last = numbers[0], numbers[-1]
-    rows = read_rows(connection, work.job.id, work.sources, first=first, last=last, numbers=numbers)
+    if work.edited and work.target is not NO_TARGET:  # what lost may win now, and the other way round
+        decide_again(connection, work, numbers, edited_of(connection, work.job.id, numbers))
+    rows = numbered(connection, work, numbers)
     judged = judge_rows(connection, work, rows, duplicates(connection, work, rows))
     given = {"id": work.job.id, "numbers": numbers}
     if issubclass(work.importer, ItemImporter):  # asks the outside world, so before the transaction

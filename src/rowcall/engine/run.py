@@ -220,14 +220,20 @@ def _settle_values(run: Run, control: Connection[Any], job: Job) -> Job:
 def _begin(run: Run, control: Connection[Any], job: Job) -> Job:
     """All is settled that people are asked about: decide what doesn't depend on the target, then start."""
     work = prepare_work(control, job, run.importer, _scratch(run, job), dry=True)
-    run.tell(Progress(phase="checking", rows=job.row_count or 0, done=0, total=job.row_count or 0))
-    if work.target is not NO_TARGET:
-        decide_duplicates(run.database, control, work, workers=run.settings.workers)
-        decide_waiting(control, work)
+    _decide(run, control, work)
     with control.transaction():
         if job.config.dry_run or run.importer.flow.preview or run.importer.atomic:
             return jobs.move(control, job, State.VALIDATING)
         return start_processing(control, job, run.importer)
+
+
+def _decide(run: Run, control: Connection[Any], work: Work) -> None:
+    """Which rows lose against others of the file, and which wait for others."""
+    rows = work.job.row_count or 0
+    run.tell(Progress(phase="checking", rows=rows, done=0, total=rows))
+    if work.target is not NO_TARGET:
+        decide_duplicates(run.database, control, work, workers=run.settings.workers)
+        decide_waiting(control, work)
 
 
 # ----------------------------------------------------------------------------------------------- from rows to outcomes
@@ -236,6 +242,8 @@ def _begin(run: Run, control: Connection[Any], job: Job) -> Job:
 def _process(run: Run, control: Connection[Any], job: Job) -> Job:
     """VALIDATING or PROCESSING: commit the batches that wait, then end the job."""
     work = prepare_work(control, job, run.importer, _scratch(run, job), dry=job.state is State.VALIDATING)
+    if work.edited and not jobs.counts_of(control, job).done:  # corrected since that was decided
+        _decide(run, control, work)
     if issubclass(run.importer, WholeFileImporter):
         return process_whole_file(control, work, run.importer())
     keep_ahead(control, work)

@@ -3,6 +3,7 @@
 Only a shortcut: rows that are not here are read from `rowcall.row`, which is the truth.
 """
 
+import os
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass
@@ -71,3 +72,7 @@ class Scratch:
     def file(self, batch: int) -> Path:
         """Where the rows of a batch are kept."""
         return self.folder / f"{batch}.arrow"
+
+
+NO_SCRATCH = Scratch(Path(os.devnull))
+"""Of who keeps nothing beside the database."""

@@ -14,12 +14,12 @@ from psycopg import Connection
 
 from rowcall.engine import waiting
 from rowcall.engine.commit import Hopes, Route, apply, commit_next, keep_plan, planned
-from rowcall.engine.judge import duplicates, judge_rows
+from rowcall.engine.judge import duplicates, judge_rows, numbered
 from rowcall.engine.work import Work
 from rowcall.model import Status
 from rowcall.store import staging
 from rowcall.store.queries import query
-from rowcall.store.rows import RowBatch, all_batches, read_rows
+from rowcall.store.rows import RowBatch, all_batches
 
 _AT_ONCE = 5_000
 
@@ -99,7 +99,7 @@ def _failed(connection: Connection[Any], work: Work, after: int) -> list[int]:
 
 def _again(connection: Connection[Any], work: Work, numbers: list[int]) -> bool:
     first, last = numbers[0], numbers[-1]
-    rows = read_rows(connection, work.job.id, work.sources, first=first, last=last, numbers=numbers)
+    rows = numbered(connection, work, numbers)
     judged = judge_rows(connection, work, rows, duplicates(connection, work, rows))
     connection.execute(query("take_back"), {"id": work.job.id, "numbers": numbers})
     apply(connection, work, RowBatch(0, first, last), judged, Route.ISOLATED)

@@ -19,7 +19,7 @@ from typing import Any
 import polars as pl
 from psycopg import Connection
 
-from rowcall.engine.judge import rows_of
+from rowcall.engine.judge import numbered, rows_of
 from rowcall.engine.resolve import compared_as_stored, may_find, resolve, with_scopes
 from rowcall.engine.values import needed_for, texts_of, values_of
 from rowcall.engine.work import Work
@@ -27,7 +27,7 @@ from rowcall.importer import ItemImporter, WholeFileImporter
 from rowcall.model import Code
 from rowcall.store import changing, matching, staging
 from rowcall.store.queries import query
-from rowcall.store.rows import RowBatch, Sources, all_batches, read_rows
+from rowcall.store.rows import RowBatch, Sources, all_batches
 
 _AT_ONCE = 5_000
 Piece = Callable[[Sources], pl.DataFrame]
@@ -89,7 +89,7 @@ def _those_who_wait(connection: Connection[Any], work: Work) -> Iterator[list[in
 
 def _numbered(connection: Connection[Any], work: Work, numbers: list[int]) -> Piece:
     def read(sources: Sources) -> pl.DataFrame:
-        return read_rows(connection, work.job.id, sources, first=numbers[0], last=numbers[-1], numbers=numbers)
+        return numbered(connection, work, numbers, sources)
 
     return read
 

@@ -14,6 +14,7 @@ from rowcall.errors import Final
 from rowcall.importer import Choice, Fail, Field, Importer, Integer, Lookup, Skip, Text, Update, Uuid, Version
 from rowcall.importer.fields import ColumnLimits, ColumnReading
 from rowcall.model import Code, Mode
+from rowcall.store.edits import has_edits
 from rowcall.store.jobs import Job
 from rowcall.store.layout import Layout, OnMatch
 from rowcall.store.mappings import columns_of, sources_of
@@ -53,6 +54,8 @@ class Work:
     dry: bool
     """Nothing stays but the outcomes."""
     scratch: Scratch
+    edited: bool = False
+    """Rows have corrections: they are read as they count now, not as they came in."""
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -122,6 +125,7 @@ def prepare_work(
         answers=answers,
         dry=dry,
         scratch=scratch,
+        edited=has_edits(connection, job.id),
     )
 
 

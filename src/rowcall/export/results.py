@@ -14,6 +14,7 @@ import psycopg
 from psycopg import Connection
 from psycopg.rows import scalar_row
 
+from rowcall.engine.documents import original_of
 from rowcall.export.rows import SETTINGS
 from rowcall.formats import WriteColumn
 from rowcall.store.db import translated
@@ -32,6 +33,7 @@ _BEFORE: dict[str, Literal["number", "text"]] = {
 }
 _BEHIND: dict[str, Literal["json", "number", "datetime"]] = {
     "rowcall_issues": "json",
+    "rowcall_original": "json",
     "rowcall_target_key": "json",
     "rowcall_attempt": "number",
     "rowcall_at": "datetime",
@@ -119,6 +121,7 @@ def _frame(page: Iterable[RowResult], chosen: JobResults) -> pl.DataFrame:
             *(result.row, result.line, result.status),
             *_cells(result.cells, chosen),
             _json(result.issues or []),
+            _original(result, chosen),
             None if result.target_key is None else _json(result.target_key),
             result.attempt,
             result.at and result.at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
@@ -138,6 +141,12 @@ def _cells(cells: list[str | None], chosen: JobResults) -> list[str | None]:
     if chosen.has_rest:
         there.append(_json(cells[width:]) if len(cells) > width else None)
     return there
+
+
+def _original(result: RowResult, chosen: JobResults) -> str | None:
+    """What the file has in cells that were corrected since."""
+    original = original_of(result, chosen.cells)
+    return None if original is None else _json(original)
 
 
 def _json(value: object) -> str:

@@ -37,6 +37,10 @@ class RowResult:
     target_key: list[str] | None
     attempt: int | None
     at: datetime | None
+    original: list[str | None] | None = None
+    """The cells as they came in, where some were corrected since."""
+    revision: int = 0
+    """How often it was corrected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +62,8 @@ class Wanted:
     field: str | None = None
     text: str | None = None
     """Somewhere in a cell, in small letters or capitals."""
+    edited: bool = False
+    """Only those with corrections."""
     rows: tuple[int, ...] | None = None
     """These numbers; only where rows are tried again."""
     sort: str = "row"
@@ -182,6 +188,7 @@ def _rows(
         "code": wanted.code,
         "field": wanted.field,
         "text": wanted.text,
+        "edited": wanted.edited,
         "most": most,
     }
     cursor = connection.cursor(row_factory=class_row(RowResult))

@@ -151,12 +151,16 @@ def count_outcomes(connection: Connection[Any], job_id: UUID, batch: RowBatch) -
     return {Status(status): count for status, count in connection.execute(query("batch_counts"), given)}
 
 
-def outcomes_select(job_id: UUID, batch: RowBatch) -> Composed:
-    """The query for a batch's outcomes."""
+def outcomes_select(job_id: UUID, batch: RowBatch, numbers: Sequence[int] | None = None) -> Composed:
+    """The query for a batch's outcomes, or for those of some rows of it."""
     return SQL(
         "SELECT row_number, status, target_key, issues, before FROM rowcall.outcome "
-        "WHERE job_id = {} AND row_number BETWEEN {} AND {}"
-    ).format(Literal(job_id), Literal(batch.first_row), Literal(batch.last_row))
+        "WHERE job_id = {} AND row_number BETWEEN {} AND {}{}"
+    ).format(Literal(job_id), Literal(batch.first_row), Literal(batch.last_row), _only(SQL("row_number"), numbers))
+
+
+def _only(number: SQL, numbers: Sequence[int] | None) -> Composable:
+    return SQL(" AND {} = ANY({})").format(number, Literal(list(numbers))) if numbers is not None else SQL("")
 
 
 def brought(connection: Connection[Any], job_id: UUID, sources: Sequence[Source], texts: Sequence[str]) -> list[str]:
@@ -170,7 +174,7 @@ def brought(connection: Connection[Any], job_id: UUID, sources: Sequence[Source]
         connection.execute(
             SQL(
                 r"CREATE TEMPORARY TABLE {} AS SELECT DISTINCT lower(btrim(cell, E' \t\n\r\f\v\u00a0')) AS text "
-                "FROM rowcall.row, unnest(ARRAY[{}]) AS cell WHERE job_id = {}"
+                "FROM rowcall.edited_row, unnest(ARRAY[{}]) AS cell WHERE job_id = {}"
             ).format(table, cells, Literal(job_id))
         )
         connection.execute(SQL("CREATE INDEX ON {} USING hash (text)").format(table))
@@ -186,13 +190,17 @@ def read_rows(
     first: int,
     last: int,
     numbers: Sequence[int] | None = None,
+    edited: bool,
 ) -> pl.DataFrame:
-    """Rows by number: `number`, `PROBLEMS`, and the texts from these sources under the given names."""
+    """Rows by number: `number`, `PROBLEMS`, and the texts from these sources under the given names.
+
+    `edited`: rows of the job have corrections, which count. To look for them costs jobs that have none a little.
+    """
     columns: dict[str, Composable] = {PROBLEMS: SQL("problems::text")}
     for name, source in sources.items():
         columns[name] = source.sql
-    only = SQL(" AND number = ANY({})").format(Literal(list(numbers))) if numbers is not None else SQL("")
-    source = SQL("rowcall.row WHERE job_id = {} AND number BETWEEN {} AND {}{} ORDER BY number").format(
-        Literal(job_id), Literal(first), Literal(last), only
+    table = Identifier("rowcall", "edited_row" if edited else "row")
+    source = SQL("{} WHERE job_id = {} AND number BETWEEN {} AND {}{} ORDER BY number").format(
+        table, Literal(job_id), Literal(first), Literal(last), _only(SQL("number"), numbers)
     )
     return read_columns(connection, source, "number", columns)

@@ -29,7 +29,7 @@ def prepare(connection: Connection[Any], layout: Layout) -> None:
         for name in layout.staged
     ]
     key = [SQL("rowcall_key text")] if layout.keyed else []
-    connection.execute(SQL("DROP TABLE IF EXISTS {}, {}").format(STAGE, MATCH))
+    drop(connection)
     connection.execute(
         SQL("CREATE TEMPORARY TABLE rowcall_stage ({}) ON COMMIT DELETE ROWS").format(
             SQL(", ").join([SQL("rowcall_number bigint"), *key, *typed])
@@ -39,6 +39,11 @@ def prepare(connection: Connection[Any], layout: Layout) -> None:
         "CREATE TEMPORARY TABLE rowcall_match (number bigint, key text[], tid tid, part oid, stamp xid, "
         "version bigint, changed boolean, before jsonb) ON COMMIT DELETE ROWS"
     )
+
+
+def drop(connection: Connection[Any]) -> None:
+    """Take the temporary tables away, where the session is lent to others."""
+    connection.execute(SQL("DROP TABLE IF EXISTS {}, {}").format(STAGE, MATCH))
 
 
 def load(connection: Connection[Any], rows: pl.DataFrame) -> list[tuple[int, psycopg.Error]]:

@@ -157,7 +157,7 @@ def which_rows(which: Wanted) -> Composed:
     if which.text is not None:
         conditions.append(
             SQL(
-                "EXISTS (SELECT FROM rowcall.row r, unnest(r.cells) cell WHERE r.job_id = o.job_id "
+                "EXISTS (SELECT FROM rowcall.edited_row r, unnest(r.cells) cell WHERE r.job_id = o.job_id "
                 "AND r.number = o.row_number AND strpos(lower(cell), lower({})) > 0)"
             ).format(Value(which.text))
         )
@@ -372,7 +372,7 @@ def samples(connection: Connection[Any], what: Undoing, result: str, most: int) 
         "SELECT u.row_number AS row, r.line, u.key AS target_key, o.status::text, u.issue, o.before, {image} AS now "
         "FROM (SELECT * FROM {undoing} WHERE result = {result} ORDER BY row_number LIMIT {most}) u "
         "JOIN rowcall.outcome o ON o.job_id = {job} AND o.row_number = u.row_number AND o.attempt > 0 "
-        "JOIN rowcall.row r ON r.job_id = {job} AND r.number = u.row_number "
+        "JOIN rowcall.edited_row r ON r.job_id = {job} AND r.number = u.row_number "
         "JOIN {own} t ON {at} ORDER BY 1"
     ).format(
         image=image_of(what.target),

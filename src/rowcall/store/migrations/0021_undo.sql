@@ -53,8 +53,8 @@ SELECT r.job_id, r.number, r.line, r.cells,
             WHEN v.result IN ('deleted', 'restored') THEN 'reverted'
             ELSE o.status::text END AS status,
        o.attempt, o.target_key, CASE WHEN v.issue IS NULL THEN o.issues ELSE coalesce(o.issues, '[]') || v.issue END AS issues,
-       o.before, o.result, coalesce(v.at, o.at) AS at
-FROM rowcall.row r
+       o.before, o.result, coalesce(v.at, o.at) AS at, r.original, r.revision
+FROM rowcall.edited_row r
 JOIN rowcall.job j ON j.id = r.job_id
 LEFT JOIN rowcall.outcome o ON o.job_id = r.job_id AND o.row_number = r.number
 LEFT JOIN rowcall.retry t ON t.job_id = r.job_id AND t.row_number = r.number

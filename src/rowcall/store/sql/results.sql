@@ -13,9 +13,10 @@ ORDER BY {order} LIMIT %(most)s
 
 -- rows_to_show --
 -- Rows of a job between two numbers with what became of each; `order` is put in.
-SELECT number AS row, line, status, issues, cells, target_key, attempt, at FROM rowcall.row_status
+SELECT number AS row, line, status, issues, cells, target_key, attempt, at, original, revision FROM rowcall.row_status
 WHERE job_id = %(id)s AND number BETWEEN %(first)s AND %(last)s
   AND (cardinality(%(statuses)s::text[]) = 0 OR status = ANY (%(statuses)s::text[]))
+  AND (NOT %(edited)s OR original IS NOT NULL)
   AND (%(text)s::text IS NULL OR EXISTS (SELECT FROM unnest(cells) cell WHERE strpos(lower(cell), lower(%(text)s)) > 0))
   AND ((%(code)s::text IS NULL AND %(field)s::text IS NULL) OR EXISTS (
       SELECT FROM jsonb_array_elements(issues) issue
@@ -25,10 +26,12 @@ ORDER BY {order} LIMIT %(most)s
 
 -- failed_to_show --
 -- The same of failed rows only, which have an index of their own.
-SELECT r.number AS row, r.line, o.status::text, o.issues, r.cells, o.target_key, o.attempt, o.at
-FROM rowcall.outcome o JOIN rowcall.row r ON r.job_id = o.job_id AND r.number = o.row_number
+SELECT r.number AS row, r.line, o.status::text, o.issues, r.cells, o.target_key, o.attempt, o.at,
+       r.original, r.revision
+FROM rowcall.outcome o JOIN rowcall.edited_row r ON r.job_id = o.job_id AND r.number = o.row_number
 WHERE o.job_id = %(id)s AND o.row_number BETWEEN %(first)s AND %(last)s AND o.status = 'failed'
   AND NOT EXISTS (SELECT FROM rowcall.retry t WHERE t.job_id = o.job_id AND t.row_number = o.row_number)
+  AND (NOT %(edited)s OR r.original IS NOT NULL)
   AND (%(text)s::text IS NULL OR EXISTS (SELECT FROM unnest(r.cells) cell WHERE strpos(lower(cell), lower(%(text)s)) > 0))
   AND ((%(code)s::text IS NULL AND %(field)s::text IS NULL) OR EXISTS (
       SELECT FROM jsonb_array_elements(o.issues) issue

@@ -33,7 +33,9 @@ WITH outcomes AS (DELETE FROM rowcall.outcome WHERE job_id = %(id)s AND row_numb
      attempts AS (DELETE FROM rowcall.attempt WHERE job_id = %(id)s AND row_number BETWEEN %(first)s AND %(last)s),
      retries AS (DELETE FROM rowcall.retry WHERE job_id = %(id)s AND row_number BETWEEN %(first)s AND %(last)s),
      reversals AS (DELETE FROM rowcall.reversal WHERE job_id = %(id)s AND row_number BETWEEN %(first)s AND %(last)s),
-     duplicates AS (DELETE FROM rowcall.duplicate WHERE job_id = %(id)s AND row_number BETWEEN %(first)s AND %(last)s)
+     duplicates AS (DELETE FROM rowcall.duplicate WHERE job_id = %(id)s AND row_number BETWEEN %(first)s AND %(last)s),
+     edits AS (DELETE FROM rowcall.row_edit WHERE job_id = %(id)s AND row_number BETWEEN %(first)s AND %(last)s),
+     cell_edits AS (DELETE FROM rowcall.cell_edit WHERE job_id = %(id)s AND row_number BETWEEN %(first)s AND %(last)s)
 DELETE FROM rowcall.row WHERE job_id = %(id)s AND number BETWEEN %(first)s AND %(last)s
 
 -- remove_job --
