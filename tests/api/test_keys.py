@@ -73,6 +73,11 @@ WRONG = [
 
 def test_what_is_wrong_is_told(settings: Database) -> None:
     run("keys", "create", "--account", "ann")
+    for name in ("", " ", "ann ", "a\nb", "*"):
+        with pytest.raises(Final, match="a name is expected"):
+            run("keys", "create", "--account", name)
+        with pytest.raises(Final, match="--organisation is"):
+            run("keys", "create", "--account", "ann", "--organisation", name)
     for words, code, told in WRONG:
         with pytest.raises(Final) as caught:
             run("keys", "create", "--account", "ann", *words)

@@ -238,7 +238,7 @@ def test_an_export_of_a_job_is_what_its_grid_shows(site: Site, run: Run, tmp_pat
         (("export", "users", "--formulas", "keep"), "--formulas is not for a server"),
         (("export", "users", "--out", "users.csv.gz"), "a server writes neither"),
         (("export", "users", "--out", "users.tsv"), "a server writes neither"),
-        (("doctor",), "`rowcall doctor` is not for a server"),
+        (("scaffold", "users"), "`rowcall scaffold` is not for a server"),
     ],
 )
 def test_what_a_server_does_not_do_is_refused(
@@ -279,6 +279,18 @@ def test_the_page_about_it_runs(
         exec(program.replace(_ADDRESS, str(site.client.base_url)), {})
     assert "COMPLETED_WITH_ERRORS" in capsys.readouterr().out
     assert (tmp_path / "authors.csv").read_text().startswith("id,")
+
+
+def test_the_doctor_tells_how_a_server_is(site: Site, run: Run) -> None:
+    url = str(site.client.base_url)
+    told = run("doctor", "--json", ROWCALL_SERVER=url)
+    found = {each["name"]: each["verdict"] for each in told.json["findings"]}
+    assert found == dict.fromkeys(("server", "database", "migrations", "files", "key"), "ok") | {"workers": "note"}
+    assert told.status == 0
+    refused = run("doctor", "--verify", "BU202601010001", "--server", url)
+    assert (refused.status, "BAD_OPTION" in refused.err) == (1, True)
+    nobody = run("doctor", "--server", "http://127.0.0.1:9")
+    assert (nobody.status, "can't be reached" in nobody.out) == (1, True)
 
 
 def test_ctrl_c_leaves_the_job_to_the_server(site: Site, tmp_path: Path) -> None:

@@ -116,6 +116,30 @@ def test_secrets_are_shown_once_and_logins_never(site: Site, web: Web) -> None:
         assert secret not in everything
 
 
+def test_for_a_day_what_is_sent_is_signed_with_the_new_secret_and_the_old_one(
+    site: Site, web: Web, sender: Sender
+) -> None:
+    webhook = made(site, web.url("/hook"))
+    rotated = site.client.post(f"/v1/webhooks/{webhook['id']}/rotate-secret")
+    assert (rotated.status_code, "secret" in read(site, webhook)) == (200, False)
+    new, old = str(rotated.json()["secret"]), str(webhook["secret"])
+    assert new != old
+
+    def signatures() -> list[str]:
+        assert site.client.post(f"/v1/webhooks/{webhook['id']}/test").status_code == 202
+        deliver(sender, webhook)
+        return web.requests[-1].headers["webhook-signature"].split(" ")
+
+    both = signatures()
+    told = web.requests[-1].headers
+    content = f"{told['webhook-id']}.{told['webhook-timestamp']}.".encode() + web.requests[-1].body
+    keys = [base64.b64decode(secret.removeprefix("whsec_")) for secret in (new, old)]
+    assert both == [f"v1,{base64.b64encode(hmac.digest(key, content, 'sha256')).decode()}" for key in keys]
+    with site.database.connect() as connection:
+        connection.execute("UPDATE rowcall.webhook SET old_secret_until = now()")
+    assert len(signatures()) == 1
+
+
 def test_only_the_states_that_were_asked_for_are_told(site: Site, web: Web, sender: Sender) -> None:
     webhook = made(site, web.url("/hook"), states=["COMPLETED", "COMPLETED_WITH_ERRORS", "FAILED"])
     run_job(site)

@@ -144,3 +144,11 @@ def test_what_must_hold_of_all_jobs_is_checked(workspace: Workspace, harm: str, 
         connection.execute(harm.encode())
         found = list(check_together(connection))
     assert {finding.name for finding in found if finding.verdict.bad} == named
+
+
+def test_verifying_only_looks(workspace: Workspace) -> None:
+    with psycopg.connect(workspace.database.url, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA rowcall CASCADE")
+        refused = workspace.run("doctor", "--verify", "BU202601010001")
+        assert (refused.status, "MIGRATIONS_PENDING" in refused.err) == (1, True)
+        assert connection.execute("SELECT to_regnamespace('rowcall')").fetchone() == (None,)

@@ -77,6 +77,10 @@ def test_a_port_that_is_taken_and_a_database_that_is_not_there_are_told(tmp_path
     assert (done.status, done.err.split()[0]) == (1, "PORT_TAKEN")
     assert f"127.0.0.1:{port} can't be listened on: Address already in use" in done.err
     assert "--port" in done.err
+    for host in ("nope", "nope.invalid", "192.0.2.1"):
+        nowhere = rowcall("serve", "--host", host, "--port", "0", ROWCALL_DATA_DIR=str(tmp_path))
+        assert (nowhere.status, nowhere.err.split()[0]) == (1, "BAD_OPTION")
+        assert f"--host is '{host}', which is no address of this machine" in nowhere.err
     away = rowcall(
         "serve", "--port", "0", ROWCALL_DATABASE_URL=f"postgresql://127.0.0.1:{port}/x", ROWCALL_DATA_DIR=str(tmp_path)
     )

@@ -289,5 +289,6 @@ REFUSALS: dict[Code, dict[str, Any]] = {
     Code.DATABASE_REFUSED: {"detail": "The database refused: division by zero (22012)."},
     Code.DATABASE_FULL: {"detail": "The database's disk is full."},
     Code.FILE_STORE_AWAY: {"detail": "The file store did not do it.", "hint": "Send it once more."},
+    Code.FOREIGN_FILE_STORE: {"detail": "The file store is not the one that the database belongs to."},
 }
 """Problems by their codes."""

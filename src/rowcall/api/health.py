@@ -15,6 +15,7 @@ from rowcall.api.probes import Probes
 from rowcall.api.service import Service, TheService
 from rowcall.config import Settings
 from rowcall.errors import RowcallError
+from rowcall.model import Code
 from rowcall.store.files import file_store
 from rowcall.store.migrate import pending
 from rowcall.store.operations import workers_seen
@@ -91,7 +92,9 @@ def _looked(connection: Connection[Any], at: Service) -> tuple[list[str], int]:
 
 
 def _writable(settings: Settings) -> None:
-    file_store(settings).check()
+    store = file_store(settings)
+    store.check()
+    store.require_own()
 
 
 def _of_database(found: Any, ms: float) -> dict[str, Check]:
@@ -107,7 +110,7 @@ def _of_database(found: Any, ms: float) -> dict[str, Check]:
         }
     missing, workers = found
     told = f"{len(missing)} pending: {', '.join(missing[:5])}" if missing else ""
-    seen = f"{workers} seen within a minute" if workers else "none seen within a minute: start `rowcall worker`"
+    seen = f"{workers} seen within a minute" if workers else "none seen within a minute"
     return {
         "database": Check(ok=True, ms=ms),
         "migrations": Check(ok=not missing, ms=ms, detail=told),
@@ -118,4 +121,6 @@ def _of_database(found: Any, ms: float) -> dict[str, Check]:
 def _of_files(found: Any, ms: float) -> Check:
     if isinstance(found, TimeoutError):
         return Check(ok=False, ms=ms, detail="no answer in time")
+    if isinstance(found, RowcallError) and found.code == Code.FOREIGN_FILE_STORE:
+        return Check(ok=False, ms=ms, detail="not the one that the database belongs to")
     return Check(ok=found is None, ms=ms, detail="can't be written to" if found else "")

@@ -40,6 +40,7 @@ _CREATED: dict[int | str, dict[str, Any]] = {
     **refusals(
         *(Code.BAD_REQUEST, Code.UNKNOWN_IMPORTER, Code.FILE_TOO_LARGE, Code.KEY_REUSED, Code.BAD_MAPPING),
         *(Code.TOO_SLOW, Code.BAD_OPTION, Code.URL_REFUSED, Code.URL_UNREACHABLE, Code.FILE_STORE_AWAY),
+        Code.FOREIGN_FILE_STORE,
     ),
 }
 _FILE = {"schema": {"type": "string", "format": "binary"}, "example": "email,name\nann@example.org,Ann\n"}

@@ -55,6 +55,7 @@ _STATUSES = {
     Code.DATABASE_BUSY: 503,
     Code.DATABASE_FULL: 503,
     Code.FILE_STORE_AWAY: 503,
+    Code.FOREIGN_FILE_STORE: 503,
     Code.SYSTEM_ERROR: 500,
     Code.INTERNAL_ERROR: 500,
 }
@@ -85,6 +86,7 @@ _KEPT_BACK: dict[str, str] = {
     Code.SYSTEM_ERROR: "The machine that this runs on refused something.",
     Code.DATABASE_UNREACHABLE: "The database can't be reached.",
     Code.FILE_STORE_AWAY: "The file store did not do it.",
+    Code.FOREIGN_FILE_STORE: "The file store is not the one that the database belongs to.",
 }
 """What is told of troubles of our own. What errors say in words may name paths, hosts and values."""
 _LATER = {429: "5", 503: "1"}

@@ -88,7 +88,7 @@ _THERE = (Code.UPLOAD_NOT_FOUND, Code.UPLOAD_GONE)
 _TAKEN = (
     *(Code.BAD_REQUEST, Code.UNKNOWN_IMPORTER, Code.TOO_SLOW, Code.UNSUPPORTED_VERSION, Code.FILE_TOO_LARGE),
     *(Code.UNSUPPORTED_BODY, Code.BAD_MAPPING, Code.BAD_OPTION, Code.KEY_REUSED, Code.CHECKSUM_MISMATCH),
-    Code.FILE_STORE_AWAY,
+    *(Code.FILE_STORE_AWAY, Code.FOREIGN_FILE_STORE),
 )
 """What may be wrong with bytes and what they are for."""
 _SPOKEN = header_parameter("Tus-Resumable", "The version of tus.", required=True, const=_VERSION, examples=[_VERSION])

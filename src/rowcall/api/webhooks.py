@@ -25,6 +25,8 @@ _BAD_URL = (Code.URL_REFUSED, Code.URL_UNREACHABLE, Code.BODY_TOO_LARGE)
 _FOUND = refusals(Code.WEBHOOK_NOT_FOUND)
 _SENT = refusals(Code.WEBHOOK_NOT_FOUND, Code.WRONG_STATE)
 _HOOKS = ("readWebhook", "changeWebhook", "testWebhook", "listDeliveries", "deleteWebhook")
+_BOTH_SECRETS = 24
+"""Hours in which receivers can learn the new one."""
 _States = Annotated[list[State], Field(min_length=1, max_length=len(State))]
 
 
@@ -156,6 +158,16 @@ def change_webhook(webhook_id: UUID, asked: WebhookChange, at: TheService, calle
         )
         audit(connection, caller, "webhook.change", changed.id, {"changed": sorted(asked.model_fields_set)})
         return _answer(changed)
+
+
+@router.post("/{webhook_id}/rotate-secret", responses=_FOUND)
+def rotate_webhook_secret(webhook_id: UUID, at: TheService, caller: TheCaller) -> NewWebhook:
+    """Give it another secret, which is shown this once. For a day, what is sent is signed with both."""
+    with at.connection(caller) as connection:
+        webhook = webhooks.get(connection, caller.organisation, webhook_id)
+        rotated = webhooks.rotate_secret(connection, webhook, new_secret(), hours=_BOTH_SECRETS)
+        audit(connection, caller, "webhook.rotate-secret", webhook_id)
+    return NewWebhook(**_document(rotated), secret=rotated.secret)
 
 
 @router.delete("/{webhook_id}", status_code=204, responses=_FOUND)

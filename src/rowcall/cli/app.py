@@ -39,7 +39,10 @@ COMMANDS = {
 }
 """Where each command is, and what the list of commands says about it."""
 
-FOR_SERVERS = ("import", "resume", "pause", "cancel", "reprocess", "jobs", "rows", "receipt", "export", "importers")
+FOR_SERVERS = (
+    *("import", "resume", "pause", "cancel", "reprocess", "jobs", "rows", "receipt", "export", "importers"),
+    "doctor",
+)
 """Those that take --server."""
 
 _UsageError: Any = typer.BadParameter.__base__  # Click's, which newer versions of Typer have inside

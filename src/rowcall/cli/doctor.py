@@ -9,14 +9,18 @@ from psycopg import Connection
 from rich.console import Console
 from rich.markup import escape as literal
 
+from rowcall.cli.desk import Server, client_of
 from rowcall.cli.options import AsJson
 from rowcall.cli.screen import document, screen, visible
+from rowcall.client import Client
 from rowcall.config import Settings, settings_from
 from rowcall.engine import surroundings
 from rowcall.engine.doctor import Finding, Verdict, verify_job
 from rowcall.engine.failures import failure_of
+from rowcall.errors import Final, RowcallError
 from rowcall.importer.registry import Registry, load_registry
-from rowcall.store.db import open_database, reach_database
+from rowcall.model import Code
+from rowcall.store.db import reach_database
 from rowcall.store.jobs import get_job
 from rowcall.store.migrate import pending as pending_of_rowcall
 from rowcall.store.operations import has_queue
@@ -34,13 +38,21 @@ def doctor(
     verify: Annotated[
         str | None, typer.Option(metavar="JOB", help="Check what must hold of this job, each by query.")
     ] = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> None:
     """Check database, tables, file store, importers and leftovers; or verify that a job's account is right.
 
-    Exit code 0: all is well; 1: something is not.
+    It changes nothing. Of a server, it tells what that finds of itself. Exit code 0: all is well; 1: something is not.
     """
-    findings = list(_verified(verify) if verify else _surroundings())
+    if client := client_of(server):
+        with client:
+            if verify:
+                told = f"A job is verified by queries to the database itself, which {client.url} doesn't take."
+                raise Final(Code.BAD_OPTION, told, hint="Run it there, without --server and ROWCALL_SERVER.")
+            findings = list(_of_server(client))
+    else:
+        findings = list(_verified(verify) if verify else _surroundings())
     if as_json:
         sys.stdout.write(document({"ok": not _bad(findings), "findings": [_document(f) for f in findings]}) + "\n")
     else:
@@ -55,9 +67,27 @@ def _bad(findings: Sequence[Finding]) -> bool:
 
 def _verified(job: str) -> list[Finding]:
     declared = load_registry().by_name()
-    with open_database(settings_from()) as database, database.connect("doctor") as connection:
+    with reach_database(settings_from()) as database, database.connect("doctor") as connection:
+        if pending := pending_of_rowcall(connection):
+            told = f"The database lacks {', '.join(pending)}: what this version verifies is not there yet."
+            raise Final(Code.MIGRATIONS_PENDING, told, hint="`rowcall migrate` applies them.")
         found = get_job(connection, job)
         return verify_job(connection, found, declared.get(found.importer), tuple(declared.values()))
+
+
+def _of_server(client: Client) -> Iterator[Finding]:
+    """What a server tells of itself, and whether it takes our key."""
+    try:
+        ready = client.readiness()
+        verdict = Verdict.FAILED if ready.status == "unready" else Verdict.OK
+        yield Finding(name="server", said=f"{client.url} is {ready.status}", verdict=verdict)
+        for name, check in ready.checks.items():
+            verdict = Verdict.OK if check.ok else Verdict.FAILED if check.required else Verdict.NOTE
+            yield Finding(name=name, said=check.detail or ("well" if check.ok else "not well"), verdict=verdict)
+        count = len(client.importers())
+        yield Finding(name="key", said=f"it is taken; there are {count} importers")
+    except RowcallError as error:
+        yield surroundings.failed("server", error.message, error.hint)
 
 
 def _surroundings() -> Iterator[Finding]:
@@ -83,6 +113,7 @@ def _with_database(settings: Settings, registry: Registry) -> Iterator[Finding]:
         yield surroundings.check_migrations(connection, registry, _pending_of_queue(connection))
         yield from surroundings.check_importers(connection, registry)
         if not pending_of_rowcall(connection):
+            yield surroundings.check_mark(connection, settings)
             yield surroundings.check_api_role(connection)
             yield surroundings.check_jobs(connection)
             yield surroundings.check_workers(connection)

@@ -35,9 +35,11 @@ from rowcall.model import Code, State, Status
 from rowcall.sources.place import is_url, parsed
 from rowcall.store import jobs
 from rowcall.store.db import Database, open_database
+from rowcall.store.files import file_store
 from rowcall.store.grid import Wanted, results_of
 from rowcall.store.jobs import Job, JobConfig, JobCounts
 from rowcall.store.mappings import columns_of
+from rowcall.store.marks import bind
 from rowcall.store.packs import migrate_pack
 from rowcall.store.results import last_sign_of
 
@@ -66,6 +68,7 @@ def import_here(
             _migrate(database, registry, importer)
             known_as = registry.name_of(importer)
             with database.connect("import") as connection:
+                bind(connection, file_store(settings))
                 began = connection.execute("SELECT now()").fetchone()
                 job = start_job(
                     connection, settings, importer, stream, file_name=_name(file), config=config, known_as=known_as
@@ -83,6 +86,7 @@ def resume_here(job: str, *, workers: int | None, as_json: bool) -> NoReturn:
             registry = load_registry()
             database = stack.enter_context(open_database(settings))
             with database.connect("resume") as connection:
+                bind(connection, file_store(settings))
                 found = jobs.get_job(connection, job)
             importer = registry.importer(found.importer)
             _migrate(database, registry, importer)

@@ -19,6 +19,7 @@ from rowcall.store.accounts import ApiKey
 from rowcall.store.audit import Actor, add_entry
 from rowcall.store.db import open_database
 from rowcall.store.jobs import system_account
+from rowcall.store.tenancy import EVERYBODY
 
 keys = typer.Typer(help="Make, list and revoke keys for the HTTP service.", no_args_is_help=True, rich_markup_mode=None)
 _SPAN = re.compile(r"([1-9]\d{0,4})([dh])")
@@ -44,6 +45,8 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Make a key, and its account and organisation if they aren't there. It is shown this once."""
+    _require_name("--account", account)
+    _require_name("--organisation", organisation)
     wanted = one_of("--role", role, list(Role))
     until = _until(expires)
     with open_database(settings_from()) as database, database.connect("keys") as connection, connection.transaction():
@@ -100,6 +103,13 @@ def revoke(
     else:
         was = " already" if found.revoked_at else ""
         screen().print(f"The key rowcall_{revoked.prefix} of {revoked.account} is{was} revoked.", markup=False)
+
+
+def _require_name(option: str, name: str | None) -> None:
+    """Somebody has to know by it who that is."""
+    if name is not None and (not name.strip() or name != name.strip() or not name.isprintable() or name == EVERYBODY):
+        told = f"{option} is {name!r}; a name is expected, such as an e-mail address, without blanks around it."
+        raise Final(Code.BAD_OPTION, told)
 
 
 def _scopes(given: list[str] | None, role: str, account: str) -> frozenset[Scope]:

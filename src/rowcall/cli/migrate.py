@@ -1,7 +1,8 @@
 """`rowcall migrate`: the tables of Rowcall and of the packs, up to date."""
 
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from psycopg import Connection
 from rich.markup import escape as literal
 
@@ -11,28 +12,38 @@ from rowcall.errors import Final
 from rowcall.importer.registry import load_registry
 from rowcall.store import migrate as store
 from rowcall.store.db import reach_database
+from rowcall.store.files import file_store
+from rowcall.store.marks import adopt_store
 from rowcall.store.packs import migrate_pack
 from rowcall.store.tenancy import open_to_api
 from rowcall.worker.queue import migrate_queue
 
 
-def migrate() -> None:
+def migrate(
+    new_file_store: Annotated[
+        bool, typer.Option("--new-file-store", help="From now on the files are in the file store of the settings.")
+    ] = False,
+) -> None:
     """Apply the migrations that the database lacks, those of Rowcall itself and those of every pack.
 
     Also what `rowcall serve` needs: the tables of the queue, and the role that requests run under.
     """
-    registry = load_registry()
-    with reach_database(settings_from()) as database, database.connect("migrate") as connection:
+    registry, settings = load_registry(), settings_from()
+    with reach_database(settings) as database, database.connect("migrate") as connection:
         done = {"rowcall": store.migrate(connection)}
         done |= {f"pack {pack.name}": migrate_pack(connection, pack) for pack in registry.packs if pack.migrations}
         queue = migrate_queue(connection)
         role = _role_told(connection)
+        if new_file_store:
+            adopt_store(connection, file_store(settings))
     console = screen()
     for whose, ids in done.items():
         told = f"applied {', '.join(ids)}" if ids else "[dim]up to date[/]"
         console.print(f"{literal(whose)}: {told}")
     console.print(f"queue: applied {len(queue)} migrations" if queue else "queue: [dim]up to date[/]")
     console.print(f"role rowcall_api: {role}", soft_wrap=True)
+    if new_file_store:
+        console.print(f"file store: {literal(file_store(settings).where)}", soft_wrap=True)
 
 
 def _role_told(connection: Connection[Any]) -> str:

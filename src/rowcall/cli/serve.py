@@ -1,5 +1,6 @@
 """`rowcall serve`: the HTTP service."""
 
+import errno
 import os
 import signal
 import socket
@@ -24,6 +25,8 @@ from rowcall.importer.registry import load_registry
 from rowcall.model import Code
 from rowcall.store.accounts import any_key
 from rowcall.store.db import open_database
+from rowcall.store.files import file_store
+from rowcall.store.marks import bind
 from rowcall.store.packs import migrate_pack
 from rowcall.store.tenancy import open_to_api
 from rowcall.telemetry.logs import logger, start_logs
@@ -71,6 +74,7 @@ def serve(
             for pack in registry.packs:
                 migrate_pack(connection, pack)
             open_to_api(connection)
+            bind(connection, file_store(settings))
         app = create_app(Service(settings, registry, database.pool("serve", settings.pool_size)), tracing=tracing)
         server = uvicorn.Server(server_config(app, settings, grace=_GRACE))
         url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
@@ -107,9 +111,18 @@ def _listening(host: str, port: int) -> Generator[socket.socket]:
             listener.bind((host, port))
             listener.listen()  # whoever reads the address and comes at once waits instead of being turned away
         except OSError as error:
-            told = f"{host}:{port} can't be listened on: {os.strerror(error.errno or 0)}."
-            raise Final(Code.PORT_TAKEN, told, hint="Stop what is there, or choose another with --port.") from error
+            raise _not_listened_on(host, port, error) from error
         yield listener
+
+
+def _not_listened_on(host: str, port: int, error: OSError) -> Final:
+    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        hint = "Give one of its own, such as 127.0.0.1, or 0.0.0.0 for all of them."
+        return Final(Code.BAD_OPTION, f"--host is {host!r}, which is no address of this machine.", hint=hint)
+    told = f"{host}:{port} can't be listened on: {os.strerror(error.errno or 0)}."
+    if error.errno == errno.EACCES:
+        return Final(Code.BAD_OPTION, told, hint="Ports below 1024 need special rights: choose another with --port.")
+    return Final(Code.PORT_TAKEN, told, hint="Stop what is there, or choose another with --port.")
 
 
 def _keep(

@@ -10,6 +10,8 @@ import typer
 from rowcall.config import settings_from
 from rowcall.importer.registry import load_registry
 from rowcall.store.db import open_database
+from rowcall.store.files import file_store
+from rowcall.store.marks import bind
 from rowcall.telemetry.work import telling
 from rowcall.worker.queue import migrate_queue
 from rowcall.worker.worker import Worker, run_worker
@@ -30,6 +32,7 @@ def worker(
     with telling(settings.log_level, host=metrics_host, port=metrics_port), open_database(settings) as database:
         with database.connect("migrate") as connection:
             migrate_queue(connection)
+            bind(connection, file_store(settings))
         if beside:
             os.nice(_BEHIND)
             threading.Thread(target=_end_with_service, name="beside", daemon=True).start()

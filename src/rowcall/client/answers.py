@@ -299,6 +299,22 @@ class ImportConfig(Wire, frozen=True, kw_only=True, omit_defaults=True):
     date_order: Literal["dmy", "mdy", "ymd"] | None = None
 
 
+class Check(Wire, frozen=True):
+    """What a server found of one thing that it stands on."""
+
+    ok: bool
+    required: bool = True
+    """Whether it can't take work without it."""
+    detail: str = ""
+
+
+class Readiness(Wire, frozen=True):
+    """`ready`; `degraded`: work is taken, but nobody does it; `unready`: no work can be taken."""
+
+    status: str
+    checks: dict[str, Check]
+
+
 class View(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """Which rows of a job. None or nothing: no matter."""
 

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from typing import Any, TypeVar
@@ -67,11 +67,11 @@ class Asking:
             leave()
 
     @contextmanager
-    def opened(self, method: str, path: str, **more: Any) -> Generator[httpx.Response]:
-        """The same, asked for once."""
+    def opened(self, method: str, path: str, *, also: Collection[int] = (), **more: Any) -> Generator[httpx.Response]:
+        """The same, asked for once; `also` are statuses that are answers though they tell of trouble."""
         with self._http.stream(method, path.lstrip("/"), **more) as response:
             self._reached = True
-            if not response.is_success:
+            if not response.is_success and (response.status_code not in also or _problem_type(response)):
                 response.read()
                 raise self._refusal(response)
             yield response
@@ -175,9 +175,13 @@ def _entered(context: Any) -> tuple[httpx.Response, Callable[[], None]]:
     return context.__enter__(), lambda: context.__exit__(None, None, None)
 
 
+def _problem_type(response: httpx.Response) -> bool:
+    return response.headers.get("content-type", "").partition(";")[0] == _PROBLEM
+
+
 def _problem(response: httpx.Response) -> Mapping[str, Any]:
     """The body, if it is a problem as RFC 9457 has it."""
-    if response.headers.get("content-type", "").partition(";")[0] == _PROBLEM:
+    if _problem_type(response):
         with suppress(msgspec.DecodeError):
             return msgspec.json.decode(response.content, type=dict[str, Any])
     return {}

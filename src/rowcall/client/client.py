@@ -20,6 +20,7 @@ from rowcall.client.answers import (
     Item,
     Job,
     PendingItem,
+    Readiness,
     Receipt,
     Reprocessed,
     Summary,
@@ -260,6 +261,10 @@ class Client:
     def importer(self, name: str) -> Importer:
         """All about one: fields, rules, key."""
         return self._asking.ask(Importer, "GET", f"/v1/importers/{name}")
+
+    def readiness(self) -> Readiness:
+        """Whether the server can take files, and what it stands on."""
+        return self._asking.ask(Readiness, "GET", "/health/ready", also=(503,))
 
     # -------------------------------------------------------------------------------------------------- how it is asked
 

@@ -483,7 +483,7 @@ def _advanced(run: Run, control: Connection[Any], job: Job, failures: int) -> Jo
         return _granted(control, job) or job
     except Exception as error:
         trouble = failure_of(error)
-        if trouble.code == Code.INTERRUPTED:
+        if trouble.code in (Code.INTERRUPTED, Code.FOREIGN_FILE_STORE):  # it goes on elsewhere
             if moved := _granted(control, jobs.get_job(control, str(job.id))):
                 return moved
         elif not _may_pass(trouble, failures + 1):

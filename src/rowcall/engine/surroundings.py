@@ -15,7 +15,8 @@ from rowcall.errors import RowcallError
 from rowcall.formats.reading import GIB
 from rowcall.importer import Importer
 from rowcall.importer.registry import Registry
-from rowcall.store.files import file_store
+from rowcall.store.files import file_store, foreign
+from rowcall.store.marks import known_mark
 from rowcall.store.migrate import pending as pending_of_rowcall
 from rowcall.store.operations import workers_seen
 from rowcall.store.packs import pending_of_pack
@@ -62,6 +63,20 @@ def check_file_store(settings: Settings) -> Finding:
         return failed("file store", f"{error.filename or settings.file_store}: {error.strerror}", hint)
     except RowcallError as error:
         return failed("file store", error.message, error.hint)
+
+
+def check_mark(connection: Connection[Any], settings: Settings) -> Finding:
+    """Whether the file store is the database's; nothing is written."""
+    name, store = "file store's mark", file_store(settings)
+    try:
+        known, found = known_mark(connection), store.mark()
+    except (OSError, RowcallError) as error:
+        return failed(name, getattr(error, "message", str(error)))
+    if known is None:
+        return Finding(name=name, said="the first import or service writes it")
+    if known != found:
+        return failed(name, foreign(store.where).message, foreign(store.where).hint)
+    return Finding(name=name, said="the database's own")
 
 
 def check_database(connection: Connection[Any]) -> Finding:

@@ -27,7 +27,7 @@ from rowcall.config import BUCKET
 from rowcall.errors import Retryable
 from rowcall.formats.reading import MIB
 from rowcall.model import Code
-from rowcall.store.files import FileStore, Incoming, Reader, StoredFile, by_content, changed, gone, is_ours
+from rowcall.store.files import MARK, FileStore, Incoming, Reader, StoredFile, by_content, changed, gone, is_ours
 
 _PART = 8 * MIB
 _MOST_PARTS = 10_000
@@ -45,10 +45,10 @@ class BucketStore(FileStore):
     """Files under a prefix of a bucket. Credentials and region are the usual ones of AWS."""
 
     def __init__(self, where: str, endpoint: str | None, uploads: Path) -> None:
-        super().__init__(uploads)
+        super().__init__(where.rstrip("/"), uploads)
         match = BUCKET.fullmatch(where)
         assert match is not None, where  # noqa: S101 (the settings made sure)
-        self.where, self.bucket = where.rstrip("/"), match["bucket"]
+        self.bucket = match["bucket"]
         self._prefix = f"{match['prefix']}/" if match["prefix"] else ""
         style: Any = {"addressing_style": "path"} if endpoint else {}
         config = Config(connect_timeout=5, read_timeout=60, retries={"mode": "standard", "max_attempts": 4}, s3=style)
@@ -57,6 +57,24 @@ class BucketStore(FileStore):
     def key(self, location: str) -> dict[str, str]:
         """What S3 knows it by."""
         return {"Bucket": self.bucket, "Key": self._prefix + location}
+
+    def mark(self) -> str | None:
+        with asking(self.where):
+            try:
+                return self.s3.get_object(**self.key(MARK))["Body"].read().decode().strip()
+            except ClientError as error:
+                if _code(error) in _MISSING:
+                    return None
+                raise
+
+    def set_mark(self, mark: str) -> str:
+        with asking(self.where):
+            try:
+                self.s3.put_object(**self.key(MARK), Body=mark.encode(), IfNoneMatch="*")
+            except ClientError as error:
+                if _code(error) not in ("PreconditionFailed", "ConditionalRequestConflict"):
+                    raise
+        return self.mark() or mark
 
     def begin(self, *, most: int | None = None) -> Incoming:
         return _IntoBucket(self, most)
@@ -98,6 +116,7 @@ class BucketStore(FileStore):
                 answer = self.s3.get_object(**self.key(location))
             except ClientError as error:
                 if _code(error) in _MISSING:
+                    self.require_own()
                     raise gone(f"{self.where}/{location}") from error
                 raise
             yield from _blocks(answer["Body"])
@@ -141,7 +160,7 @@ class BucketStore(FileStore):
         return self.where
 
     def locations(self) -> Iterator[str]:
-        return (location for location in self._below("") if not location.startswith(_EXPORTS))
+        return (found for found in self._below("") if found != MARK and not found.startswith(_EXPORTS))
 
     def _below(self, folder: str) -> Iterator[str]:
         prefix = self._prefix + folder

@@ -27,6 +27,8 @@ from rowcall.store.synced import SyncedFile
 _OURS = re.compile(r"(^|/)([0-9a-f]{64}|large/[0-9a-f-]{36})$")
 Reader = Callable[[int, int], Iterator[bytes]]
 """Takes the first and the last byte that are wanted."""
+MARK = "rowcall-store"
+"""The name of what has a store's mark in it."""
 _ABANDONED = 2 * 86_400
 """Seconds after which what came half and was never kept can't be under way any more."""
 
@@ -88,9 +90,26 @@ class Incoming(ABC):
 class FileStore(ABC):
     """Where the files of jobs are."""
 
-    def __init__(self, uploads: Path) -> None:
+    owner: str | None = None
+    """The mark that it has to have: that of the database; None where nobody said (see `store.marks`)."""
+
+    def __init__(self, where: str, uploads: Path) -> None:
+        self.where = where
         self.uploads = uploads
         """A folder on this host, or one that it shares, in which resumable uploads wait until they are whole."""
+
+    def require_own(self) -> None:
+        """Refuse to go on with a store that isn't the database's, or has become another one."""
+        if self.owner is not None and self.mark() != self.owner:
+            raise foreign(self.where)
+
+    @abstractmethod
+    def mark(self) -> str | None:
+        """By which it is known from others; None if it has none yet."""
+
+    @abstractmethod
+    def set_mark(self, mark: str) -> str:
+        """Give it a mark, unless it has one; the one that it has then."""
 
     @contextmanager
     def kept(self, stream: BinaryIO) -> Generator[StoredFile]:
@@ -201,10 +220,34 @@ class FolderStore(FileStore):
     """Files in a folder: of this host, or one that it shares with others."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder / "incoming")
+        super().__init__(str(folder), folder / "incoming")
         self.folder, self._exports = folder, folder / "exports"
 
+    def mark(self) -> str | None:
+        try:
+            return (self.folder / MARK).read_text().strip()
+        except FileNotFoundError:
+            return None
+
+    def set_mark(self, mark: str) -> str:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        own = self.folder / f"{MARK}-{mark}"
+        with own.open("w") as file:
+            file.write(f"{mark}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(own, self.folder / MARK)
+        except FileExistsError:
+            pass
+        except OSError:  # a file system without second names
+            own.replace(self.folder / MARK)
+        own.unlink(missing_ok=True)
+        sync_folder(self.folder)
+        return self.mark() or mark
+
     def begin(self, *, most: int | None = None) -> Incoming:
+        self.require_own()
         return _IntoFolder(self.folder, most)
 
     def adopt(self, path: Path, sha256: str, size: int) -> StoredFile:
@@ -215,6 +258,7 @@ class FolderStore(FileStore):
                 _place_again(path, _place(self.folder, sha256))
             return location
 
+        self.require_own()
         if path.is_file():
             _place_again(path, _place(self.folder, sha256))
         elif not self.has(location):
@@ -222,6 +266,8 @@ class FolderStore(FileStore):
         return StoredFile(sha256, size, location, put_back)
 
     def _fetched(self, file: StoredFile, copies: Path) -> Path:  # noqa: ARG002 (needs none)
+        if not self.has(file.location):
+            self.require_own()
         check(self.folder / file.location, file)
         return self.folder / file.location
 
@@ -249,7 +295,9 @@ class FolderStore(FileStore):
 
     def locations(self) -> Iterator[str]:
         for path in self.folder.rglob("*"):
-            if path.is_file() and not {self.uploads, self._exports}.intersection(path.parents):
+            if path.name == MARK or not path.is_file():
+                continue
+            if not {self.uploads, self._exports}.intersection(path.parents):
                 yield str(path.relative_to(self.folder))
 
     def sweep(self) -> int:
@@ -409,6 +457,16 @@ def _place_again(path: Path, place: Path) -> None:
 def is_ours(location: str) -> bool:
     """Whether we gave it that name, whatever the database says."""
     return _OURS.search(location) is not None
+
+
+def foreign(where: str) -> Retryable:
+    """The refusal of a store that is another one than the database's."""
+    return Retryable(
+        Code.FOREIGN_FILE_STORE,
+        f"The file store {where} is not the one that the database belongs to.",
+        hint="Set ROWCALL_FILE_STORE to the same store for all processes, and see that it is mounted. If the files "
+        f"were moved there without {MARK!r}: `rowcall migrate --new-file-store`.",
+    )
 
 
 def gone(where: Path | str) -> Final:

@@ -14,6 +14,14 @@ CREATE TABLE rowcall.file (
     created_at  timestamptz NOT NULL DEFAULT now()
 );
 
+-- The mark of the file store that the files are in: a process that has another one must not work on jobs.
+CREATE TABLE rowcall.file_store (
+    only_one  boolean PRIMARY KEY DEFAULT true CHECK (only_one),
+    mark      text NOT NULL,
+    since     timestamptz NOT NULL DEFAULT now()
+);
+ALTER TABLE rowcall.file_store ENABLE ROW LEVEL SECURITY;
+
 -- Who jobs belong to. Without accounts, everything is the first one's.
 CREATE TABLE rowcall.organisation (
     id          uuid PRIMARY KEY,
@@ -634,7 +642,10 @@ CREATE TABLE rowcall.webhook (
     failures          integer NOT NULL DEFAULT 0,
     quiet_until       timestamptz NOT NULL DEFAULT now(),
     last_success_at   timestamptz,
-    created_at        timestamptz NOT NULL DEFAULT now()
+    created_at        timestamptz NOT NULL DEFAULT now(),
+    -- the secret before this one, which is good until then
+    old_secret        text,
+    old_secret_until  timestamptz
 );
 CREATE INDEX webhook_organisation ON rowcall.webhook (organisation_id, created_at);
 

@@ -62,6 +62,13 @@ class Claim:
     attempt: int
     url: str = field(repr=False)
     secret: str = field(repr=False)
+    old_secret: str | None = field(repr=False)
+    """The one before, while it is still good."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What to sign it with."""
+        return (self.secret, self.old_secret) if self.old_secret else (self.secret,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +115,13 @@ def change(
     """The webhook as it is then."""
     given = {"id": webhook.id, "organisation": webhook.organisation_id}
     connection.execute(query("change_webhook"), {**given, "url": url, "states": states, "enabled": enabled})
+    return get(connection, webhook.organisation_id, webhook.id)
+
+
+def rotate_secret(connection: Connection[Any], webhook: Webhook, secret: str, *, hours: int) -> Webhook:
+    """The webhook with another secret; for so many hours, what is sent is signed with both."""
+    given = {"id": webhook.id, "organisation": webhook.organisation_id, "secret": secret, "hours": hours}
+    connection.execute(query("rotate_webhook_secret"), given)
     return get(connection, webhook.organisation_id, webhook.id)
 
 

@@ -8,6 +8,7 @@ from rowcall.config import Settings
 from rowcall.engine.retention import policy_of, remove_due
 from rowcall.importer.registry import Registry
 from rowcall.store.db import Database
+from rowcall.store.files import file_store
 from rowcall.telemetry.logs import logger
 
 _NIGHTLY = "17 3 * * *"
@@ -21,6 +22,7 @@ def add_chores(app: App, database: Database, registry: Registry, settings: Setti
     @app.task(name="retention")
     def retention(timestamp: int) -> None:  # pyright: ignore[reportUnusedFunction] (registered)
         del timestamp
+        file_store(settings).require_own()
         removed = remove_due(database, settings, policy_of(settings, registry), stop=stop)
         sizes = {"rows": removed.rows, "files": removed.files, "bytes": removed.bytes, "leftovers": removed.leftovers}
         say = _log.warning if removed.failed else _log.info

@@ -73,6 +73,7 @@ class Exporter:
     def tidy(self) -> None:
         """Let go of exports whose time is over, and remove files that belong to no export."""
         # Looked for first: the export of a file that is there by now is known by now.
+        self.store.require_own()
         found = {location: export_id for location in self.store.exports() if (export_id := _id_in(location))}
         with self.database.reconnect("chores") as connection:
             if expired := exports.expire(connection):

@@ -59,12 +59,15 @@ def new_secret() -> str:
     return _PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
 
 
-def signed(id_: str, at: int, body: str, secret: str) -> dict[str, str]:
-    """The headers that say what this is, when it was sent, and that it is ours."""
+def signed(id_: str, at: int, body: str, *secrets: str) -> dict[str, str]:
+    """The headers that say what this is, when it was sent, and that it is ours, by each of these secrets."""
+    signatures = " ".join(_signature(f"{id_}.{at}.{body}", secret) for secret in secrets)
+    return {"webhook-id": id_, "webhook-timestamp": str(at), "webhook-signature": signatures}
+
+
+def _signature(text: str, secret: str) -> str:
     key = base64.b64decode(secret.removeprefix(_PREFIX))
-    digest = hmac.new(key, f"{id_}.{at}.{body}".encode(), hashlib.sha256).digest()
-    signature = f"v1,{base64.b64encode(digest).decode()}"
-    return {"webhook-id": id_, "webhook-timestamp": str(at), "webhook-signature": signature}
+    return f"v1,{base64.b64encode(hmac.new(key, text.encode(), hashlib.sha256).digest()).decode()}"
 
 
 def body_of(kind: str, at: Any, data: Any) -> str:
@@ -150,7 +153,7 @@ class Sender:
         how = Fetching(
             guard=Guard(self.settings.url_allow), most=0, seconds=_SECONDS, connect=5, quiet=_SECONDS, check=self._check
         )
-        headers = signed(f"msg_{claimed.id.hex}", int(time.time()), body, claimed.secret)
+        headers = signed(f"msg_{claimed.id.hex}", int(time.time()), body, *claimed.secrets)
         return post(parsed(claimed.url), body.encode(), {"Content-Type": "application/json", **headers}, how)
 
     def _check(self) -> None:

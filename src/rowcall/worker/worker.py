@@ -37,6 +37,7 @@ from rowcall.importer.registry import Registry
 from rowcall.model import WORKING, Code, State, Wish
 from rowcall.store import jobs
 from rowcall.store.db import Database, session_settings
+from rowcall.store.files import file_store
 from rowcall.store.jobs import Job
 from rowcall.store.queries import query
 from rowcall.telemetry.logs import logger
@@ -52,6 +53,8 @@ _GRACE = 30.0
 """Seconds that work under way has to come to an end when the process is told to stop."""
 _NUDGES = 4
 """Nudges and chores that are attended to at a time. What they lead to goes on beside that."""
+_STORE_AGAIN = 2.0
+"""Seconds between looks whether the file store is the right one again."""
 _TURN = 5.0
 """Seconds that a job is worked on before it makes room for others."""
 _log = logger(__name__)
@@ -74,6 +77,10 @@ class Worker:
     _under_way: "set[asyncio.Future[None]]" = field(default_factory=set["asyncio.Future[None]"])
     _listener: Listener = field(default_factory=Listener)
     _guard: threading.Lock = field(default_factory=threading.Lock)
+    _lost_store: bool = False
+    """The file store has become another one, such as the empty folder under a disk that isn't mounted any more."""
+    _leave: Callable[[], object] = lambda: None
+    """Ends the listening for nudges."""
 
     async def run(self) -> None:
         """Work until told to stop by a signal; a second one ends it at once."""
@@ -86,7 +93,10 @@ class Worker:
         async with app.open_async():
             recovering = asyncio.create_task(self._recover_always())
             while not self.stopping:
-                await self._listen(app)
+                if await asyncio.to_thread(self._has_store):
+                    await self._listen(app)
+                else:
+                    await asyncio.sleep(_STORE_AGAIN)
             recovering.cancel()
             if self._under_way:
                 await asyncio.wait(self._under_way)
@@ -102,6 +112,8 @@ class Worker:
                 install_signal_handlers=False,
             )
         )
+        loop = asyncio.get_running_loop()
+        self._leave = lambda: loop.call_soon_threadsafe(listening.cancel)
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._told_to_stop, listening)
         try:
@@ -163,6 +175,8 @@ class Worker:
     async def _recover_always(self) -> None:
         while True:
             await asyncio.sleep(_RECOVERY)
+            if self._lost_store:
+                continue
             with suppress(psycopg.Error, RowcallError):  # also a refusal: passwords change, servers take over
                 await asyncio.to_thread(self.recover)
 
@@ -176,7 +190,7 @@ class Worker:
             if _one(connection, "is_worked_on", {"id": job.id}):
                 return
             with self._place(connection, job) as has_place:
-                if not has_place or self.stopping:
+                if not has_place or self.stopping or self._lost_store:
                     return
                 if importer := self._importer(connection, job):
                     self._work(job, importer)
@@ -202,9 +216,31 @@ class Worker:
             with observe.working(job):
                 run_job(run, job)
         except RowcallError as error:
-            if error.code not in (Code.JOB_BUSY, Code.INTERRUPTED):  # another has it; it goes on elsewhere
+            if error.code == Code.FOREIGN_FILE_STORE:
+                self._leave_to_others(error)
+            elif error.code not in (Code.JOB_BUSY, Code.INTERRUPTED):  # another has it; it goes on elsewhere
                 told = {"job": job.number, "importer": job.importer, "request_id": job.request_id}
                 _log.warning("job stopped", **told, code=error.code, exc_info=True)
+
+    def _leave_to_others(self, error: RowcallError) -> None:
+        """Take no more jobs while the file store is another's: none of their files are here."""
+        if not self._lost_store:
+            _log.error("file store lost: jobs are left to other workers", code=error.code, reason=error.message)
+        self._lost_store = True
+        self._leave()
+
+    def _has_store(self) -> bool:
+        """Whether the file store is the database's. What else may be wrong with it is told by whoever needs it."""
+        try:
+            file_store(self.settings).require_own()
+        except (RowcallError, OSError) as error:
+            if isinstance(error, RowcallError) and error.code == Code.FOREIGN_FILE_STORE:
+                self._lost_store = True
+                return False
+        if self._lost_store:
+            _log.info("file store is back")
+        self._lost_store = False
+        return True
 
     @contextmanager
     def _place(self, connection: Connection[Any], job: Job) -> Generator[bool]:

@@ -19,6 +19,11 @@ UPDATE rowcall.webhook SET url = %(url)s, states = %(states)s, enabled = %(enabl
     quiet_until = CASE WHEN enabled AND %(enabled)s THEN quiet_until ELSE now() END
 WHERE id = %(id)s AND organisation_id = %(organisation)s
 
+-- rotate_webhook_secret --
+-- Give a webhook another secret; the one before is good for some time yet.
+UPDATE rowcall.webhook SET old_secret = secret, old_secret_until = now() + make_interval(hours => %(hours)s), secret = %(secret)s
+WHERE id = %(id)s AND organisation_id = %(organisation)s
+
 -- delete_webhook --
 -- Forget a webhook and what was sent to it.
 DELETE FROM rowcall.webhook WHERE id = %(id)s AND organisation_id = %(organisation)s
@@ -57,7 +62,8 @@ WHERE w.id = d.webhook_id AND w.enabled AND d.id = (
     SELECT id FROM rowcall.webhook_delivery
     WHERE webhook_id = %(webhook)s AND next_attempt_at <= now()
     ORDER BY next_attempt_at, id LIMIT 1 FOR UPDATE SKIP LOCKED)
-RETURNING d.id, d.webhook_id, d.event_id, d.body, d.attempt, w.url, w.secret
+RETURNING d.id, d.webhook_id, d.event_id, d.body, d.attempt, w.url, w.secret,
+    CASE WHEN w.old_secret_until > now() THEN w.old_secret END AS old_secret
 
 -- event_to_tell --
 -- The move that is to be told.
