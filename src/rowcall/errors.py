@@ -66,10 +66,13 @@ class WrongState(Final):
         over_http: str = "",
         state: str = "",
         allowed: Sequence[str] = (),
+        job: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(code, message, hint=hint, over_http=over_http)
         self.state = state
         self.allowed = list(allowed)
+        self.job = job
+        """The other job that is in the way: its id and number."""
 
 
 class NotSettled(Final):

@@ -28,6 +28,10 @@ _JOB = {
     "state": "COMPLETED_WITH_ERRORS",
     "importer": "users",
     "dryRun": False,
+    "context": {"registration": "R1"},
+    "scope": "R1",
+    "supersedes": [{"id": _EXPORT, "number": "BU20261115000007"}],
+    "supersededBy": None,
     "file": _FILE,
     "url": None,
     "counts": _COUNTS,
@@ -96,8 +100,9 @@ _COLUMN = {
     "dateOrder": None,
     "decimal": None,
 }
+_NOT_ON_RECEIPTS = ("url", "progress", "background", "wish", "allowed", "scope", "supersedes")
 _RECEIPT = {
-    **{name: value for name, value in _JOB.items() if name not in ("url", "progress", "background", "wish", "allowed")},
+    **{name: value for name, value in _JOB.items() if name not in _NOT_ON_RECEIPTS},
     "target": "content.users",
     "mode": "upsert",
     "durationMs": 3000,
@@ -192,6 +197,8 @@ EXAMPLES: dict[str, Any] = {
         "atomic": False,
         "once": False,
         "timezone": "UTC",
+        "context": [],
+        "scope": None,
         "fields": [_FIELD],
         "rules": [],
     },
@@ -254,6 +261,24 @@ REFUSALS: dict[Code, dict[str, Any]] = {
     Code.EDITED_MEANWHILE: {
         "detail": "Row 17 was corrected since you saw it: it is at revision 1, not 0.",
         "hint": "Look at it again, then send the revision that you saw.",
+    },
+    Code.SCOPE_BUSY: {
+        "detail": "Job BU20261116000001 is writing to the same: it is PROCESSING.",
+        "hint": "Try again when it has ended, or cancel it.",
+        "state": "PROCESSING",
+        "allowed": [],
+        "job": {"id": _ID, "number": "BU20261116000001"},
+    },
+    Code.SUPERSEDED: {
+        "detail": "Job BU20261116000001 was superseded by job BU20261116000002, which ann brought.",
+        "hint": "Go on with job BU20261116000002, or bring the file again.",
+        "state": "SUPERSEDED",
+        "allowed": [],
+        "job": {"id": _EXPORT, "number": "BU20261116000002"},
+    },
+    Code.BAD_CONTEXT: {
+        "detail": "The context for parcels doesn't fit: registration: A value is required.",
+        "hint": "It has registration.",
     },
     Code.JOB_BUSY: {"detail": "Job BU20261116000001 is being worked on by another process.", "hint": "Wait for it."},
     Code.WRONG_OFFSET: {

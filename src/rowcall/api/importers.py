@@ -55,6 +55,10 @@ class ImporterAnswer(ImporterSummary):
     atomic: bool
     once: bool
     timezone: str
+    context: list[ImporterField]
+    """What an upload has to say of its file, or may."""
+    scope: list[str] | None
+    """The context by which one job is active at a time; null: as many as come."""
     fields: list[ImporterField]
     rules: list[ImporterRule]
 

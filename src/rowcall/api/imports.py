@@ -2,8 +2,9 @@
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import replace
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -18,8 +19,10 @@ from rowcall.api.openapi import headers, links, ref, refusals
 from rowcall.api.service import Caller, ListCaller, Service, TheCaller, TheService
 from rowcall.api.uploads import Upload, received
 from rowcall.api.urls import UrlImport, named, names_url
+from rowcall.engine import observe
+from rowcall.engine.context import scope_of
 from rowcall.engine.documents import job_document
-from rowcall.engine.start import check_config
+from rowcall.engine.start import settled_config
 from rowcall.errors import Final
 from rowcall.model import Code, State
 from rowcall.store import jobs, requests, results
@@ -40,7 +43,7 @@ _CREATED: dict[int | str, dict[str, Any]] = {
     **refusals(
         *(Code.BAD_REQUEST, Code.UNKNOWN_IMPORTER, Code.FILE_TOO_LARGE, Code.KEY_REUSED, Code.BAD_MAPPING),
         *(Code.TOO_SLOW, Code.BAD_OPTION, Code.URL_REFUSED, Code.URL_UNREACHABLE, Code.FILE_STORE_AWAY),
-        Code.FOREIGN_FILE_STORE,
+        *(Code.FOREIGN_FILE_STORE, Code.BAD_CONTEXT, Code.SCOPE_BUSY),
     ),
 }
 _FILE = {"schema": {"type": "string", "format": "binary"}, "example": "email,name\nann@example.org,Ann\n"}
@@ -64,6 +67,12 @@ _BODY = {
                         "contentSchema": ref(ImportConfig),
                         "description": "How to read it and what to do: an `ImportConfig` as JSON.",
                         "examples": ['{"mode": "upsert"}'],
+                    },
+                    "context": {
+                        "type": "string",
+                        "contentMediaType": "application/json",
+                        "description": "What it is about, as its importer demands: a flat object of texts as JSON.",
+                        "examples": ['{"registration": "R1"}'],
                     },
                 },
             },
@@ -91,6 +100,13 @@ async def create_import(
     config: Annotated[
         Text | None, Query(description="How to read such a file and what to do: an `ImportConfig` as JSON.")
     ] = None,
+    context: Annotated[
+        Text | None,
+        Query(
+            description="What such a file is about, as its importer demands: a flat object of texts as JSON.",
+            examples=['{"registration": "R1"}'],
+        ),
+    ] = None,
 ) -> JobAnswer:
     """Bring a file: in a form, or as the body itself, with `?importer=`. It is durable when this answers.
 
@@ -100,6 +116,8 @@ async def create_import(
     async with _upload(request, at, file_name) as upload:
         if config is not None and "config" not in upload.fields:
             upload.fields["config"], upload.config_at = config, "query/config"
+        if context is not None:
+            upload.fields.setdefault("context", context)
         name = upload.fields.get("importer") or importer
         if not name:
             raise Final(Code.BAD_REQUEST, "It isn't said which importer the file is for.", hint="Give `importer`.")
@@ -126,8 +144,9 @@ def begin_import(
     note: Callable[[Connection[Any], Job], None] | None = None,
 ) -> tuple[Job, bool]:
     """The job of a file that is stored or to be fetched, and whether it is new; `note` is part of its transaction."""
-    known_as, asked = asked_for(at, name, upload.fields.get("config", "{}"), config_at=upload.config_at)
-    config = asked.job_config()
+    importer, about = at.registry.importer(name), upload.fields.get("context", "{}")
+    known_as, asked = asked_for(at, name, upload.fields.get("config", "{}"), about, config_at=upload.config_at)
+    config = settled_config(importer, asked.job_config())
     what = upload.file.sha256 if upload.file else upload.url_with_secrets
     content = [known_as, what, upload.name, msgspec.to_builtins(config), asked.hold]
     origin = Origin(
@@ -145,22 +164,40 @@ def begin_import(
     )
     store = file_store(at.settings)
     with store.unless_refused(upload.file) if upload.file else nullcontext(), at.connection(caller) as connection:
-        job, is_new = requests.create_or_find(connection, known_as, upload.file, upload.name, config, origin)
+        job, is_new = requests.create_or_find(
+            connection, known_as, upload.file, upload.name, config, origin, scope_of(importer, config)
+        )
         if is_new:
             nudge(connection, job.id, behind=requests.waiting_before(connection, job))
             audit(connection, caller, "import.create", job.id, {"number": job.number, "importer": known_as})
+            for older in job.supersedes:
+                audit(connection, caller, "import.supersede", UUID(older["id"]), {**_numbers(older, job)})
         if note:
             note(connection, job)
     if upload.file:
         store.discard_unless_of(job.file_location, upload.file)
+    if is_new and job.supersedes:
+        _tell_superseded(at, job)
     return job, is_new
 
 
-def asked_for(at: Service, name: str, config: str, *, config_at: str) -> tuple[str, ImportConfig]:
+def _numbers(older: Mapping[str, str], job: Job) -> dict[str, str]:
+    return {"number": older["number"], "by": job.number}
+
+
+def _tell_superseded(at: Service, job: Job) -> None:
+    """Have it heard that older jobs are over, which may be of accounts that the caller doesn't see."""
+    with at.pool.connection() as connection:
+        for older in job.supersedes:
+            after = jobs.get_job(connection, older["id"])
+            observe.moved(connection, replace(after, state=State(older["state"])), after)
+
+
+def asked_for(at: Service, name: str, config: str, context: str = "{}", *, config_at: str) -> tuple[str, ImportConfig]:
     """What an importer is known as, and a configuration that it can work with."""
     importer = at.registry.importer(name)
-    asked = ImportConfig.from_text(config, at=config_at)
-    check_config(importer, asked.job_config())
+    asked = ImportConfig.from_text(config, at=config_at).about(context, at=config_at.replace("config", "context"))
+    settled_config(importer, asked.job_config())
     return at.registry.name_of(importer), asked
 
 
@@ -178,6 +215,7 @@ def list_imports(
     state: State | None = None,
     importer: Text | None = None,
     number: Annotated[Text | None, Query(max_length=50, description="The job with this number.")] = None,
+    scope: Annotated[Text | None, Query(description="Only those with this `scope`.")] = None,
     after: Annotated[Text | None, Query(description="The `next` of the page before.")] = None,
     page_size: Annotated[int, Query(alias="pageSize", ge=1, le=1000)] = 50,
 ) -> JobPage:
@@ -189,6 +227,7 @@ def list_imports(
             state=state,
             importer=importer,
             number=number and number.upper(),
+            scope=scope,
             after=after,
             size=page_size,
         )

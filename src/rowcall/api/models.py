@@ -5,13 +5,14 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, Strict, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
 from rowcall.api.problems import unfit
 from rowcall.engine.edit import MOST_TEXT
+from rowcall.errors import Final
 from rowcall.formats import Format, ReadOptions
-from rowcall.model import ROW_STATUSES, Mode, State, Wish
+from rowcall.model import ROW_STATUSES, Code, Mode, State, Wish
 from rowcall.store.jobs import JobConfig
 
 _MOST = 2**31 - 1
@@ -32,6 +33,7 @@ class Wire(BaseModel):
     )
 
 
+_CONTEXT = TypeAdapter(dict[Text, Text])
 _READ_OPTIONS = {option.name for option in fields(ReadOptions)} - {"limits"}
 
 
@@ -44,6 +46,8 @@ class ImportConfig(Wire):
     """Header to field."""
     constants: dict[Text, Text] = {}
     """Field to a value for every row."""
+    context: dict[Text, Text] = {}
+    """What the file is about, as its importer demands; or beside `config`."""
     dry_run: Flag = False
     """Do all but write: the outcomes tell what would happen."""
     hold: Flag = False
@@ -79,6 +83,17 @@ class ImportConfig(Wire):
         except ValidationError as error:
             raise unfit(error, at=at) from error
 
+    def about(self, context: str, *, at: str) -> Self:
+        """The same with the context that came beside it."""
+        try:
+            told = _CONTEXT.validate_json(context or "{}")
+        except ValidationError as error:
+            raise unfit(error, at=at) from error
+        for name in told.keys() & self.context.keys():
+            if told[name] != self.context[name]:
+                raise Final(Code.BAD_CONTEXT, f"`context` and `config` say different things of {name!r}.")
+        return self.model_copy(update={"context": {**self.context, **told}})
+
     def job_config(self) -> JobConfig:
         """The same for the engine."""
         read = self.model_dump(include=_READ_OPTIONS)
@@ -86,6 +101,7 @@ class ImportConfig(Wire):
             mode=self.mode,
             mapping=self.mapping,
             constants=self.constants,
+            context=self.context,
             dry_run=self.dry_run,
             read=ReadOptions(**{name: value for name, value in read.items() if value is not None}),
         )
@@ -142,6 +158,20 @@ class ProgressAnswer(Wire):
     """By the service's clock."""
 
 
+class OtherJob(Wire):
+    """A job that another one is told of with."""
+
+    id: UUID
+    number: str
+
+
+class NewerJob(OtherJob):
+    """The job that took the place of one."""
+
+    account: str
+    """Who brought it."""
+
+
 class JobAnswer(Wire):
     """A job and how far it is."""
 
@@ -151,6 +181,14 @@ class JobAnswer(Wire):
     state: State
     importer: str
     dry_run: bool
+    context: dict[str, str]
+    """What the file is about, as the upload said."""
+    scope: str | None
+    """What it has to itself as long as it is active; null where there may be many."""
+    supersedes: list[OtherJob]
+    """Those that it took the place of."""
+    superseded_by: NewerJob | None
+    """The one that took its place."""
     file: FileAnswer
     url: str | None
     """Where the file is fetched from, without login and query."""
@@ -371,6 +409,8 @@ class ReceiptAnswer(Wire):
     target: str | None
     mode: Mode | None
     dry_run: bool
+    context: dict[str, str]
+    superseded_by: NewerJob | None
     file: FileAnswer
     account: str
     created_at: datetime
@@ -415,5 +455,7 @@ class Problem(BaseModel):
     """Where a job or an export is that can't be moved so."""
     allowed: list[str] = []
     """How it can be moved."""
+    job: OtherJob | None = None
+    """The other job that is in the way."""
     errors: list[Wrong] = []
     """All that doesn't fit in the request."""

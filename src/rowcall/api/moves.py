@@ -22,8 +22,8 @@ from rowcall.store.jobs import Job
 from rowcall.worker.queue import nudge
 
 router = APIRouter(prefix="/v1/imports/{job_id}", tags=["moves"])
-_REFUSED = refusals(Code.JOB_NOT_FOUND, Code.WRONG_STATE)
-_REFUSED_BY_IMPORTER = refusals(Code.JOB_NOT_FOUND, Code.UNKNOWN_IMPORTER, Code.WRONG_STATE)
+_REFUSED = refusals(Code.JOB_NOT_FOUND, Code.WRONG_STATE, Code.SUPERSEDED)
+_REFUSED_BY_IMPORTER = refusals(Code.JOB_NOT_FOUND, Code.UNKNOWN_IMPORTER, Code.WRONG_STATE, Code.SUPERSEDED)
 _Move = Callable[[Connection[Any], Job], Job]
 
 
@@ -102,7 +102,8 @@ def cancel_import(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
     "/reprocess",
     status_code=202,
     responses=refusals(
-        *(Code.BAD_REQUEST, Code.JOB_NOT_FOUND, Code.UNKNOWN_IMPORTER, Code.WRONG_STATE, Code.BODY_TOO_LARGE)
+        *(Code.BAD_REQUEST, Code.JOB_NOT_FOUND, Code.UNKNOWN_IMPORTER, Code.WRONG_STATE, Code.BODY_TOO_LARGE),
+        *(Code.SCOPE_BUSY, Code.SUPERSEDED),
     ),
 )
 def reprocess_rows(

@@ -31,6 +31,8 @@ _STATUSES = {
     Code.UNDO_NOT_POSSIBLE: 409,
     Code.UNDO_INCOMPLETE: 409,
     Code.UNDO_NOT_FOUND: 404,
+    Code.SCOPE_BUSY: 409,
+    Code.SUPERSEDED: 409,
     Code.FILE_TOO_LARGE: 413,
     Code.TOO_MANY_REQUESTS: 429,
     Code.KEY_REUSED: 422,
@@ -136,7 +138,9 @@ def problem_of(error: Exception, scope: Scope) -> JSONResponse:
         if failure.code != Code.INTERNAL_ERROR:  # that one goes on from here, and is logged where it arrives
             _log.error("kept back", code=failure.code, reason=failure.message)
         return problem(status, failure.code, _KEPT_BACK[failure.code], hint=see_logs(scope["state"]["request_id"]))
-    where = {"state": failure.state, "allowed": failure.allowed} if isinstance(failure, WrongState) else {}
+    where: dict[str, Any] = {}
+    if isinstance(failure, WrongState):
+        where = {"state": failure.state, "allowed": failure.allowed, **({"job": failure.job} if failure.job else {})}
     told = failure.told(over_http=True)
     return problem(status, told["code"], told["message"], hint=told["hint"], **where)
 

@@ -88,7 +88,7 @@ _THERE = (Code.UPLOAD_NOT_FOUND, Code.UPLOAD_GONE)
 _TAKEN = (
     *(Code.BAD_REQUEST, Code.UNKNOWN_IMPORTER, Code.TOO_SLOW, Code.UNSUPPORTED_VERSION, Code.FILE_TOO_LARGE),
     *(Code.UNSUPPORTED_BODY, Code.BAD_MAPPING, Code.BAD_OPTION, Code.KEY_REUSED, Code.CHECKSUM_MISMATCH),
-    *(Code.FILE_STORE_AWAY, Code.FOREIGN_FILE_STORE),
+    *(Code.FILE_STORE_AWAY, Code.FOREIGN_FILE_STORE, Code.BAD_CONTEXT, Code.SCOPE_BUSY),
 )
 """What may be wrong with bytes and what they are for."""
 _SPOKEN = header_parameter("Tus-Resumable", "The version of tus.", required=True, const=_VERSION, examples=[_VERSION])
@@ -188,12 +188,13 @@ async def create_upload(
     if has_body:
         _require_body(request)
     told = _metadata(upload_metadata or "")
-    name, _ = asked_for(at, told.get("importer") or _missing("importer"), told.get("config", "{}"), config_at=CONFIG_AT)
+    importer, about = told.get("importer") or _missing("importer"), told.get("context", "{}")
+    name, asked = asked_for(at, importer, told.get("config", "{}"), about, config_at=CONFIG_AT)
     wanted = Wanted(
         organisation=caller.organisation,
         account=caller.account,
         importer=name,
-        config=told.get("config", "{}"),
+        config=asked.model_dump_json(by_alias=True, exclude_defaults=True),
         file_name=file_name(told.get("filename") or "upload"),
         idempotency_key=bare_key(told.get("idempotencyKey")) or key,
         metadata=upload_metadata or "",

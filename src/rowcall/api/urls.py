@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+import msgspec
 from fastapi import Request
 from pydantic import Field, ValidationError
 from python_multipart.multipart import parse_options_header
@@ -24,6 +25,8 @@ class UrlImport(Wire):
     url: Text = Field(examples=["https://example.org/users.csv"])
     importer: Text = Field(examples=["users"])
     config: ImportConfig = ImportConfig()
+    context: dict[Text, Text] = Field(default={}, examples=[{"registration": "R1"}])
+    """What the file is about, as its importer demands."""
 
 
 def names_url(request: Request) -> bool:
@@ -46,5 +49,9 @@ async def named(request: Request, settings: Settings) -> AsyncGenerator[Upload]:
         hint = "A JSON file itself is sent with `?importer=`."
         raise unfit(error, at="body", hint=hint) from None
     place = admitted(settings, asked.url)
-    fields = {"importer": asked.importer, "config": asked.config.model_dump_json(by_alias=True)}
+    fields = {
+        "importer": asked.importer,
+        "config": asked.config.model_dump_json(by_alias=True),
+        "context": msgspec.json.encode(asked.context).decode(),
+    }
     yield Upload(None, place.name, fields, url=place.shown, url_with_secrets=asked.url)

@@ -27,6 +27,8 @@ from rowcall.store.jobs import Job
 from rowcall.store.pieces import Pieces
 from rowcall.store.uploads import Upload, Wanted
 
+_PASSING = (Code.UPLOAD_BUSY, Code.SCOPE_BUSY)
+"""Why an upload is no job yet: the same request may be sent again, and the file is kept until then."""
 ALGORITHMS = ("sha1", "sha256")
 CONFIG_AT = "header/Upload-Metadata/config"
 
@@ -208,7 +210,7 @@ def _job_made(visit: Visit, pieces: Pieces | None) -> Visit:
     try:
         begin_import(visit.at, sender, body, upload.importer, upload.idempotency_key, note)
     except Final as error:
-        if error.code != Code.UPLOAD_BUSY:
+        if error.code not in _PASSING:
             with visit.at.connection(sender) as connection:
                 uploads.set_error(connection, upload, sender.organisation, error)
             path.unlink(missing_ok=True)

@@ -80,6 +80,9 @@ def _document(end: End, failure: RowcallError | None) -> dict[str, Any]:
         "importer": end.job.importer,
         "mode": end.mode,
         "dryRun": end.job.dry_run,
+        "context": end.job.context,
+        "supersedes": end.job.supersedes,
+        "supersededBy": end.job.superseded_by,
         "file": end.job.file,
         "counts": end.job.counts,
         "durationMs": end.milliseconds,
@@ -103,6 +106,8 @@ def _show(console: Console, end: End) -> None:
     seconds = end.milliseconds / 1000
     rate = f", {counts.done / seconds:,.0f} rows/s" if seconds else ""
     console.print(f"[dim]{beside}; {seconds:,.1f} s in all{rate}[/]")
+    if job.supersedes:
+        console.print(f"It took the place of job {', '.join(each.number for each in job.supersedes)}.")
     if end.unused:
         console.print(f"[yellow]columns not used:[/] {literal(visible(', '.join(end.unused)))}")
     if end.failed:
@@ -122,6 +127,9 @@ def _what_now(job: Job) -> str:
         return f"It is paused. Go on with: [bold]rowcall resume {job.number}[/]"
     if job.state == State.CANCELLED:
         return "It was cancelled: what is done stays done, the other rows were not touched."
+    if job.state == State.SUPERSEDED:
+        newer = job.superseded_by.number if job.superseded_by else "a newer one"
+        return f"Nothing was changed: job {newer} took its place."
     if job.state == State.INVALID:
         return f"[red]Nothing was imported:[/] {job.importer} takes all rows of a file or none."
     return ""

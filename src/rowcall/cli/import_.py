@@ -32,6 +32,10 @@ def import_file(
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="FIELD=VALUE", help="The same value for all rows. Repeat it.")
     ] = None,
+    context: Annotated[
+        list[str] | None,
+        typer.Option("--context", metavar="NAME=VALUE", help="What the file is about, as NAME demands. Repeat it."),
+    ] = None,
     *,
     read: ReadOptions,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what would happen, and change nothing.")] = False,
@@ -48,7 +52,13 @@ def import_file(
     Exit code 0: every row is in; 2: some rows failed; 1: the import failed.
     """
     with failing(as_json=as_json):
-        config = ImportConfig(mode=_mode(mode), mapping=_mapping(map_), constants=_constants(set_), dry_run=dry_run)
+        config = ImportConfig(
+            mode=_mode(mode),
+            mapping=_mapping(map_),
+            constants=_values("--set", "field=value", set_),
+            context=_values("--context", "name=value", context),
+            dry_run=dry_run,
+        )
         if client := client_of(server):
             only_here(client, workers=workers, batch_rows=batch_rows)
     if client:
@@ -93,10 +103,10 @@ def _mapping(texts: Sequence[str] | None) -> dict[str, str]:
     return {header: field.strip() for header, _, field in parts}
 
 
-def _constants(texts: Sequence[str] | None) -> dict[str, str]:
+def _values(option: str, shape: str, texts: Sequence[str] | None) -> dict[str, str]:
     parts = [text.partition("=") for text in texts or ()]
-    _require("--set", "field=value", [(field, sign) for field, sign, _ in parts])
-    return {field.strip(): value for field, _, value in parts}
+    _require(option, shape, [(name, sign) for name, sign, _ in parts])
+    return {name.strip(): value for name, _, value in parts}
 
 
 def _require(option: str, shape: str, parts: Sequence[tuple[str, str]]) -> None:

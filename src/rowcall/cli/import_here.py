@@ -56,7 +56,12 @@ def import_here(
 ) -> NoReturn:
     """Bring a file in."""
     config = JobConfig(
-        mode=asked.mode, mapping=asked.mapping, constants=asked.constants, dry_run=asked.dry_run, read=read
+        mode=asked.mode,
+        mapping=asked.mapping,
+        constants=asked.constants,
+        context=asked.context,
+        dry_run=asked.dry_run,
+        read=read,
     )
     with ExitStack() as stack:
         with failing(as_json=as_json):

@@ -53,6 +53,12 @@ def _show_one(console: Console, importer: Importer) -> None:
     }
     if told := [what for what, is_so in flags.items() if is_so]:
         console.print(f"[dim]jobs[/]      {', '.join(told)}")
+    if importer.context:
+        told = [one.name if one.required else f"{one.name} if you like" for one in importer.context]
+        console.print(f"[dim]context[/]   {literal(', '.join(told))}")
+    if importer.scope is not None:
+        each = literal(", ".join(importer.scope) or "organisation")
+        console.print(f"[dim]scope[/]     one active job for each {each}")
     lines = [_field_line(field) for field in importer.fields]
     console.print(table(("field", "type", "default", "also known as", "help"), lines, whole=3, width=console.width))
     for rule in importer.rules:

@@ -19,6 +19,7 @@ _WIDE = 110  # columns; narrower screens show less of a job
 def jobs(
     state: Annotated[str | None, typer.Option(help="Only jobs in this state, such as PROCESSING.")] = None,
     importer: Annotated[str | None, typer.Option(help="Only jobs of this importer.")] = None,
+    scope: Annotated[str | None, typer.Option(help="Only jobs with this scope.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many, the newest first.")] = 50,
     as_json: AsJson = False,
     server: Server = None,
@@ -26,7 +27,7 @@ def jobs(
     """List the latest jobs: state, importer, file, and what became of the rows so far."""
     wanted = one_of("--state", state.upper() if state else None, list(State))
     with desk(server) as at:
-        found = list(at.jobs(state=wanted, importer=importer, most=limit))
+        found = list(at.jobs(state=wanted, importer=importer, scope=scope, most=limit))
     if as_json:
         sys.stdout.write(document(found) + "\n")
     else:

@@ -46,9 +46,11 @@ class Local:
         database = self._stack.enter_context(open_database(self._settings))
         return self._stack.enter_context(database.connect("command"))
 
-    def jobs(self, *, state: str | None, importer: str | None, most: int | None) -> Iterator[answers.Job]:
+    def jobs(
+        self, *, state: str | None, importer: str | None, scope: str | None = None, most: int | None
+    ) -> Iterator[answers.Job]:
         """The jobs, the newest first."""
-        found = jobs.list_jobs(self._connection, state=state, importer=importer, most=most or 50)
+        found = jobs.list_jobs(self._connection, state=state, importer=importer, scope=scope, most=most or 50)
         counted = counts_of_jobs(self._connection, found)
         return (told_job(job, counted[job.id]) for job in found)
 

@@ -77,6 +77,10 @@ def _facts(made: Receipt) -> Table:
     facts.add_row("[dim]SHA-256[/]", made.file.sha256)
     facts.add_row("[dim]importer[/]", f"{literal(made.importer)} into table {literal(made.target or 'unknown')}")
     facts.add_row("[dim]mode[/]", f"{made.mode or 'unknown'}{dry}")
+    for name, value in made.context.items():
+        facts.add_row("[dim]context[/]", f"{literal(name)} = {literal(visible(value))}")
+    if newer := made.superseded_by:
+        facts.add_row("[dim]superseded[/]", f"by job {newer.number} of {literal(newer.account)}")
     for field, value in made.constants.items():
         facts.add_row("[dim]constant[/]", f"{literal(field)} = {literal(visible(value))}")
     facts.add_row("[dim]by[/]", literal(made.account))

@@ -62,6 +62,14 @@ class Progress(Wire, frozen=True, kw_only=True):
     """By the service's clock."""
 
 
+class OtherJob(Wire, frozen=True, kw_only=True):
+    """A job that another one is told of with; with who brought it, if it took that one's place."""
+
+    id: UUID
+    number: str
+    account: str = ""
+
+
 class Job(Wire, frozen=True, kw_only=True):
     """One file going through one importer, and how far it is."""
 
@@ -70,6 +78,12 @@ class Job(Wire, frozen=True, kw_only=True):
     state: str
     importer: str
     dry_run: bool
+    context: dict[str, str] = {}
+    """What the file is about."""
+    scope: str | None = None
+    """What it has to itself as long as it is active."""
+    supersedes: list[OtherJob] = []
+    superseded_by: OtherJob | None = None
     file: File
     url: str | None = None
     counts: Counts
@@ -172,6 +186,8 @@ class Receipt(Wire, frozen=True, kw_only=True):
     target: str | None = None
     mode: str | None = None
     dry_run: bool
+    context: dict[str, str] = {}
+    superseded_by: OtherJob | None = None
     file: File
     account: str
     created_at: datetime
@@ -241,6 +257,10 @@ class Importer(Wire, frozen=True, kw_only=True):
     atomic: bool = False
     once: bool = False
     timezone: str | None = None
+    context: list[ImporterField] = []
+    """What an upload has to say of its file, or may."""
+    scope: list[str] | None = None
+    """The context by which one job is active at a time; None: as many as come."""
     fields: list[ImporterField] = []
     rules: list[ImporterRule] = []
 
@@ -282,6 +302,8 @@ class ImportConfig(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """Header to field."""
     constants: dict[str, str] = {}
     """Field to a value for every row."""
+    context: dict[str, str] = {}
+    """What the file is about, as the importer demands."""
     dry_run: bool = False
     hold: bool = False
     """Begin only on `start` or `kickoff`."""

@@ -124,9 +124,16 @@ class Client:
             return found[0]
         return self._asking.ask(Job, "GET", self._path(job))
 
-    def jobs(self, *, state: str | None = None, importer: str | None = None, most: int | None = None) -> Iterator[Job]:
+    def jobs(
+        self,
+        *,
+        state: str | None = None,
+        importer: str | None = None,
+        scope: str | None = None,
+        most: int | None = None,
+    ) -> Iterator[Job]:
         """The jobs, the newest first; pages are asked for as they are needed."""
-        return self._pages(Job, "/v1/imports", {"state": state, "importer": importer}, most)
+        return self._pages(Job, "/v1/imports", {"state": state, "importer": importer, "scope": scope}, most)
 
     def wait(self, job: AnyJob, *, timeout: float | None = None, progress: Callable[[Job], None] | None = None) -> Job:
         """The job when nothing more happens by itself: it has ended, is paused, or waits to be submitted.

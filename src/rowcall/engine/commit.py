@@ -29,7 +29,7 @@ from rowcall.importer import Lookup
 from rowcall.model import Code, Issue, Status
 from rowcall.store import matching, staging, writing
 from rowcall.store.copying import cells_text, copy_in, copy_into_own, copy_out, json_text, jsonb_text, text_columns
-from rowcall.store.rows import RowBatch, claim, count_outcomes, finish, outcomes_select, split
+from rowcall.store.rows import RowBatch, claim, count_outcomes, finish, hold_state, outcomes_select, split
 from rowcall.store.trial import Refused, Tried, try_halves
 from rowcall.store.violations import violations
 
@@ -152,7 +152,7 @@ def keep_plan(
 ) -> None:
     """Keep the outcomes of a dry run, unless somebody else did."""
     with connection.transaction():
-        if claim(connection, work.job, batch.number):
+        if hold_state(connection, work.job) and claim(connection, work.job, batch.number):
             add_outcomes(connection, work, outcomes)
             finish(connection, work.job.id, batch, counts)
 

@@ -27,6 +27,10 @@ def job_document(job: Job, counts: JobCounts) -> dict[str, Any]:
         "state": job.state,
         "importer": job.importer,
         "dryRun": job.config.dry_run,
+        "context": job.context,
+        "scope": job.scope_key,
+        "supersedes": [{"id": each["id"], "number": each["number"]} for each in job.supersedes],
+        "supersededBy": job.superseded_by,
         "file": file_document(job),
         "url": job.url,
         "counts": counts_document(job, counts),
@@ -67,7 +71,7 @@ def counts_document(job: Job, counts: JobCounts) -> dict[str, int]:
 def _is_over(job: Job) -> bool:
     """Whether rows that nothing became of will stay so."""
     state = job.paused_from or job.state
-    return state in (State.CANCELLED, State.REVERTING, State.REVERTED)
+    return state in (State.CANCELLED, State.SUPERSEDED, State.REVERTING, State.REVERTED)
 
 
 def progress_document(job: Job, counts: JobCounts) -> dict[str, Any]:
@@ -144,6 +148,8 @@ def receipt_document(made: Receipt) -> dict[str, Any]:
         "target": made.target,
         "mode": made.mode,
         "dryRun": job.config.dry_run,
+        "context": job.context,
+        "supersededBy": job.superseded_by,
         "file": file_document(job),
         "account": job.account,
         "createdAt": job.created_at,
@@ -202,6 +208,8 @@ def importer_document(importer: type[Importer]) -> dict[str, Any]:
         "atomic": importer.atomic,
         "once": importer.once,
         "timezone": importer.timezone,
+        "context": [_field_document(field) for field in importer.context_fields.values()],
+        "scope": None if importer.scope is None else list(importer.scope_keys),
         "fields": [_field_document(field) for field in importer.fields.values()],
         "rules": [
             {"name": rule.name, "field": rule.field, "code": rule.code, "message": rule.message}

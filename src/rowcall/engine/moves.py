@@ -54,6 +54,8 @@ def _fits(job: Job, name: str) -> bool:
 def require(job: Job, name: str) -> None:
     """Refuse what can't be asked of a job as it is now."""
     may = allowed(job)
+    if job.state is State.SUPERSEDED:
+        raise jobs.superseded(job)
     if name not in may:
         waiting = f", and is to be {job.wish}led" if job.wish is Wish.CANCEL else ""
         told = f"Job {job.number} is {job.state}{waiting}; {name} is not possible now."

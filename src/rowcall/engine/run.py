@@ -464,8 +464,8 @@ def _watch(run: Run, job: Job, done: threading.Event) -> None:
             while not done.is_set():
                 if over and time.monotonic() > over:
                     connection.execute(query("slice_over"), {"id": job.id})
-                wish = connection.execute(query("wish_of"), {"id": job.id}).fetchone()
-                if wish and wish[0]:
+                asked = connection.execute(query("wish_of"), {"id": job.id}).fetchone()
+                if asked and any(asked):
                     run.stop.set()
                     return
                 done.wait(_WATCHED_EVERY)
@@ -483,6 +483,8 @@ def _advanced(run: Run, control: Connection[Any], job: Job, failures: int) -> Jo
         return _granted(control, job) or job
     except Exception as error:
         trouble = failure_of(error)
+        if _is_superseded(control, job):  # there is nothing left to go wrong
+            return jobs.get_job(control, str(job.id))
         if trouble.code in (Code.INTERRUPTED, Code.FOREIGN_FILE_STORE):  # it goes on elsewhere
             if moved := _granted(control, jobs.get_job(control, str(job.id))):
                 return moved
@@ -490,6 +492,12 @@ def _advanced(run: Run, control: Connection[Any], job: Job, failures: int) -> Jo
             with suppress(psycopg.Error):  # a database that is away takes no notes
                 _note(control, job, trouble, for_good=isinstance(error, Final))
         raise
+
+
+def _is_superseded(control: Connection[Any], job: Job) -> bool:
+    with suppress(psycopg.Error):  # whoever finds the database again finds that, too
+        return jobs.get_job(control, str(job.id)).state is State.SUPERSEDED
+    return False
 
 
 def _granted(control: Connection[Any], job: Job) -> Job | None:

@@ -6,6 +6,7 @@ from typing import Any, BinaryIO
 from psycopg import Connection
 
 from rowcall.config import Settings
+from rowcall.engine.context import scope_of, with_context
 from rowcall.errors import Final
 from rowcall.importer import Importer
 from rowcall.model import Code, Mode
@@ -29,21 +30,24 @@ def start_job(
     `known_as` is what the importer is found by again, where its name alone would not do.
     """
     known_as = known_as or importer.name
-    check_config(importer, config)
+    config = settled_config(importer, config)
     store = file_store(settings)
     with store.kept(stream) as stored:
         job = jobs.take_interrupted(connection, known_as, stored.sha256, config)
         if job is None:
             name = PurePath(file_name).name
-            job = jobs.create_job(connection, known_as, stored, file_name=name, config=config)
+            job = jobs.create_job(
+                connection, known_as, stored, file_name=name, config=config, scope=scope_of(importer, config)
+            )
         else:
             jobs.unlock(connection, job.id)
         store.discard_unless_of(job.file_location, stored)
     return job
 
 
-def check_config(importer: type[Importer], config: JobConfig) -> None:
-    """Refuse what the importer can't do, before there is a job."""
+def settled_config(importer: type[Importer], config: JobConfig) -> JobConfig:
+    """The configuration of a job, its context read. Refuses what the importer can't do, before there is a job."""
+    config = with_context(importer, config)
     for name in config.constants:
         if name not in importer.fields:
             listed = ", ".join(importer.fields)
@@ -53,3 +57,4 @@ def check_config(importer: type[Importer], config: JobConfig) -> None:
     if config.mode is Mode.UPSERT and not importer.keys:
         told = f"Importer {importer.name} has no key to know a row by, so that it can't update what is there."
         raise Final(Code.BAD_OPTION, told, hint="Give it a `key`, or import in mode insert.")
+    return config

@@ -3,7 +3,8 @@
 import datetime as dt
 import inspect
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -18,15 +19,23 @@ from rowcall.importer.lookups import Lookup
 from rowcall.importer.matching import Ask, Fail, Flow, Skip, Update, Version
 from rowcall.importer.numbers import Decimal
 from rowcall.importer.rules import Rule, RuleDeclaration
-from rowcall.importer.texts import Choice
+from rowcall.importer.texts import Choice, Text
 from rowcall.model import Code
 
 if TYPE_CHECKING:
     from rowcall.importer.importer import Importer
 
-_DERIVED = {"fields": "an attribute per field", "rules": "@rule", "keys": "key", "description": "a docstring"}
+_DERIVED = {
+    "fields": "an attribute per field",
+    "rules": "@rule",
+    "keys": "key",
+    "context_fields": "context",
+    "scope_keys": "scope",
+    "description": "a docstring",
+}
 _NUMBER = "number"  # the row's own number stands under this name beside the fields
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
+_MOST_CONTEXT = 20
 _Kind = TypeVar("_Kind")
 Class = type["Importer"]
 
@@ -43,6 +52,9 @@ def declare(importer: Class) -> None:
     _raise_for(importer, _field_mistakes(importer))
     importer.keys = tuple(key for key in (_names(importer.key), _names(importer.natural_key)) if key)
     _raise_for(importer, _key_mistakes(importer))
+    importer.context_fields = MappingProxyType(_context_fields(importer))
+    importer.scope_keys = _names(importer.scope or ())
+    _raise_for(importer, _context_mistakes(importer))
     importer.rules = tuple(_rule(importer, declared) for declared in _members(importer, RuleDeclaration).values())
 
 
@@ -140,6 +152,7 @@ def _setting_mistakes(importer: Class) -> Iterator[str]:
     undo: object = importer.undo
     if not isinstance(undo, bool | str) or undo == "":  # pyright: ignore[reportUnnecessaryIsInstance] (as above)
         yield f".undo is {undo!r}; True, False, or the reason why not is expected."
+    yield from _context_setting_mistakes(importer)
     days: object = importer.retention_days
     if days is not None and (not isinstance(days, int) or days < 1):  # pyright: ignore[reportUnnecessaryIsInstance] (as above)
         yield f".retention_days is {days!r}; a number of days from 1 is expected."
@@ -215,6 +228,46 @@ def _key_mistakes(importer: Class) -> Iterator[str]:
         yield f'.on_match: {type(policy).__name__} needs a key to know a match by. Write key = "...".'
     if isinstance(policy, Version) and policy.column in {field.column for field in importer.fields.values()}:
         yield f".on_match: the column {policy.column!r} counts versions and can't be a field's too."
+
+
+# -- context and scope
+
+
+def _context_setting_mistakes(importer: Class) -> Iterator[str]:
+    context: object = importer.context
+    names = list(context) if isinstance(context, Mapping) else _names(importer.context)  # pyright: ignore[reportArgumentType, reportUnknownArgumentType, reportUnknownVariableType] (as above)
+    if not all(isinstance(name, str) and _NAME.fullmatch(name) for name in names):  # pyright: ignore[reportUnnecessaryIsInstance] (as above)
+        yield '.context: names in small letters are expected, such as context = "registration" or a dict of fields.'
+    elif len(names) > _MOST_CONTEXT:
+        yield f".context has {len(names)} names; {_MOST_CONTEXT} are the most."
+    if isinstance(context, Mapping):
+        for name, field in context.items():  # pyright: ignore[reportUnknownVariableType] (as above)
+            if not isinstance(field, Field) or isinstance(field, Lookup):  # pyright: ignore[reportUnnecessaryIsInstance] (as above)
+                yield f".context: {name} is {field!r}; a field that reads it is expected, such as Text(required=True)."
+    if importer.scope is not None and not all(isinstance(name, str) for name in _names(importer.scope)):  # pyright: ignore[reportUnnecessaryIsInstance] (as above)
+        yield '.scope: names of the context are expected, such as scope = "registration"; () for one job at a time.'
+
+
+def _context_fields(importer: Class) -> dict[str, Field]:
+    """The context's fields. A name alone is read as the importer's field of that name, else as a text."""
+    if isinstance(importer.context, Mapping):
+        return {name: field.named(name, importer.timezone) for name, field in importer.context.items()}
+    known = {name: field for name, field in importer.fields.items() if not isinstance(field, Lookup)}
+    return {
+        name: replace(known.get(name) or Text(), required=True, default=None).named(name, importer.timezone)
+        for name in _names(importer.context)
+    }
+
+
+def _context_mistakes(importer: Class) -> Iterator[str]:
+    for name, field in importer.context_fields.items():
+        yield from (f".context: {name}: {mistake}" for mistake in field.mistakes())
+    for name in importer.scope_keys:
+        if name not in importer.context_fields:
+            meant = did_you_mean(name, importer.context_fields)
+            yield f".scope: {name!r} is not of the context. {meant}"
+        elif not importer.context_fields[name].required and importer.context_fields[name].default is None:
+            yield f".scope: {name!r} may be missing. Make it required, or give it a default."
 
 
 # -- rules

@@ -42,6 +42,10 @@ class Importer:
 
     undo: ClassVar[bool | str] = True
     """Whether its imports can be taken back; False or the reason if not."""
+    context: ClassVar[str | tuple[str, ...] | Mapping[str, Field]] = ()
+    """What an upload has to say of its file: names, or names with the fields that read them."""
+    scope: ClassVar[str | tuple[str, ...] | None] = None
+    """The names of its context by which one job is active at a time; `()`: one of all. None: as many as come."""
 
     retention_days: ClassVar[int | None] = None
     """How many days its jobs are kept, if longer or shorter than others."""
@@ -50,6 +54,9 @@ class Importer:
     rules: ClassVar[tuple[Rule, ...]] = ()
     keys: ClassVar[tuple[tuple[str, ...], ...]] = ()
     """`key`, then `natural_key`: those that are set."""
+    context_fields: ClassVar[Mapping[str, Field]] = MappingProxyType({})
+    """What an upload may say, and how it is read."""
+    scope_keys: ClassVar[tuple[str, ...]] = ()
     description: ClassVar[str] = ""
     """The first line of the docstring."""
     abstract: ClassVar[bool] = True
@@ -59,6 +66,9 @@ class Importer:
         super().__init_subclass__(**options)
         cls.abstract = abstract
         declare(cls)
+
+    def refuse(self, context: Mapping[str, str]) -> str | None:
+        """Why no job is made with a context whose parts are right by themselves; None: it is."""
 
     def before(self, connection: "Connection[Any]", job: Any) -> None:
         """Called in the transaction that starts processing a job."""

@@ -11,14 +11,16 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
+import psycopg
 from psycopg import Connection
 from psycopg.rows import dict_row, scalar_row
 from psycopg.types.json import Jsonb
 
-from rowcall.errors import Final, RowcallError
+from rowcall.errors import Final, RowcallError, WrongState
 from rowcall.formats import Counts, ReadOptions
 from rowcall.importer.matching import Ask
 from rowcall.model import ENDED, MOVES, Code, Mode, State, Wish
+from rowcall.store import scopes
 from rowcall.store.files import StoredFile
 from rowcall.store.queries import query
 
@@ -51,6 +53,8 @@ class JobConfig:
     template: TemplateKey | None = None
     ask: Ask | None = None
     """Whether a person is asked about columns. None: as the importer says."""
+    context: dict[str, str] = field(default_factory=dict[str, str])
+    """What the file is about: what the importer declares, as it reads it."""
     dry_run: bool = False
     read: ReadOptions = field(default_factory=ReadOptions)
 
@@ -108,6 +112,17 @@ class Job:
     traceparent: str | None = None
     file_format: str | None = None
     """Known once the file is in."""
+    scope_key: str | None = None
+    """What it has to itself as long as it is active, of its importer and organisation."""
+    supersedes: tuple[dict[str, str], ...] = ()
+    """The jobs that it took the place of: id, number, and the state that each was in."""
+    superseded_by: dict[str, str] | None = None
+    """The job that took its place: id, number, account."""
+
+    @property
+    def context(self) -> dict[str, str]:
+        """What the file is about, as the upload said."""
+        return self.config.context
 
     @property
     def ended(self) -> bool:
@@ -158,16 +173,34 @@ def create_job(
     file_name: str,
     config: JobConfig,
     origin: Origin | None = None,
+    scope: str | None = None,
 ) -> Job:
-    """A new job in state UPLOADED. Its file is durable already, or is yet to be fetched."""
+    """A new job in state UPLOADED. Its file is durable already, or is yet to be fetched.
+
+    With a scope, it takes the place of jobs that hold it, and is refused while one of them writes.
+    """
     job_id, origin = new_id(), origin or Origin()
     with connection.transaction():
         if file:
             add_file(connection, file)
         given = {"id": job_id, "importer": importer, "config": _json(config), "file_name": file_name}
         about = {"sha256": file and file.sha256, "wish": Wish.HOLD if origin.hold else None, **asdict(origin)}
-        connection.execute(query("add_job"), given | about)
+        connection.execute(query("add_job"), given | about | _in_scope(connection, job_id, importer, origin, scope))
     return get_job(connection, str(job_id))
+
+
+def _in_scope(
+    connection: Connection[Any], job_id: UUID, importer: str, origin: Origin, scope: str | None
+) -> dict[str, Any]:
+    """What a job is added with, once its scope is free; its number is drawn for those that it supersedes."""
+    if scope is None:
+        return {"number": None, "scope": None, "supersedes": Jsonb([])}
+    number = next(connection.cursor(row_factory=scalar_row).execute(query("new_number")))
+    place = scopes.Place(organisation=origin.organisation, importer=importer, scope=scope)
+    newer = {"id": str(job_id), "number": number, "account": origin.account}
+    older = scopes.supersede(connection, place, newer)
+    named = [{**each.named, "state": each.job_state} for each in older]
+    return {"number": number, "scope": scope, "supersedes": Jsonb(named)}
 
 
 def add_file(connection: Connection[Any], file: StoredFile) -> str:
@@ -195,11 +228,16 @@ def job_in(found: Sequence[dict[str, Any]], job: str) -> Job:
 
 
 def list_jobs(
-    connection: Connection[Any], *, state: str | None = None, importer: str | None = None, most: int = 50
+    connection: Connection[Any],
+    *,
+    state: str | None = None,
+    importer: str | None = None,
+    scope: str | None = None,
+    most: int = 50,
 ) -> list[Job]:
     """The latest jobs, the newest first."""
     none = dict.fromkeys(("organisation", "number", "at", "last"))
-    given = {"state": state, "importer": importer, "most": most, **none}
+    given = {"state": state, "importer": importer, "scope": scope, "most": most, **none}
     return select_jobs(connection, "page_of_jobs", given)
 
 
@@ -214,6 +252,7 @@ def _job(row: dict[str, Any]) -> Job:
         "config": msgspec.convert(row["config"], JobConfig),
         "wish": row["wish"] and Wish(row["wish"]),
         "paused_from": row["paused_from"] and State(row["paused_from"]),
+        "supersedes": tuple(row["supersedes"]),
     }
     return Job(**{**row, **told})
 
@@ -257,8 +296,10 @@ def move(connection: Connection[Any], job: Job, state: State, *, error: RowcallE
     given = {"id": job.id, "before": job.state, "after": state, "ended": state in ENDED, "error": _error(job, error)}
     if state not in MOVES[job.state]:
         raise Final(Code.WRONG_STATE, f"Job {job.number} is {job.state}; that can't become {state}.")
-    if connection.execute(query("move_job"), given).rowcount != 1:
+    if not _moved(connection, job, given):
         now = get_job(connection, str(job.id))
+        if now.state is State.SUPERSEDED:
+            raise superseded(now)
         raise Final(
             Code.WRONG_STATE,
             f"Job {job.number} was {job.state} and is {now.state} now; it was not moved to {state}.",
@@ -266,6 +307,32 @@ def move(connection: Connection[Any], job: Job, state: State, *, error: RowcallE
             over_http=f"Look at it again: GET /v1/imports/{job.id}.",
         )
     return get_job(connection, str(job.id))
+
+
+def _moved(connection: Connection[Any], job: Job, given: dict[str, Any]) -> bool:
+    """Whether it was still there. One that had ended may find its scope taken."""
+    if job.scope_key is None or not job.ended:
+        return connection.execute(query("move_job"), given).rowcount == 1
+    try:
+        with connection.transaction():
+            return connection.execute(query("move_job"), given).rowcount == 1
+    except psycopg.errors.UniqueViolation as error:
+        place = scopes.Place(organisation=job.organisation_id, importer=job.importer, scope=job.scope_key)
+        if error.diag.constraint_name == scopes.INDEX and (now := scopes.holder(connection, place)):
+            raise scopes.busy(now) from None
+        raise
+
+
+def superseded(job: Job) -> WrongState:
+    """The error that says which newer job counts."""
+    newer = job.superseded_by or {}
+    return WrongState(
+        Code.SUPERSEDED,
+        f"Job {job.number} was superseded by job {newer.get('number')}, which {newer.get('account')} brought.",
+        hint=f"Go on with job {newer.get('number')}, or bring the file again.",
+        state=job.state,
+        job={name: newer[name] for name in ("id", "number") if name in newer},
+    )
 
 
 def note_error(connection: Connection[Any], job: Job, error: RowcallError) -> None:

@@ -9,9 +9,9 @@ import psycopg
 from psycopg import Connection
 from psycopg.rows import scalar_row
 
-from rowcall.errors import Final
+from rowcall.errors import Final, Retryable, RowcallError, WrongState
 from rowcall.model import Code
-from rowcall.store import jobs
+from rowcall.store import jobs, scopes
 from rowcall.store.cursors import decoded, encoded
 from rowcall.store.files import StoredFile
 from rowcall.store.jobs import Job, JobConfig, Origin
@@ -34,23 +34,55 @@ def create_or_find(
     file_name: str,
     config: JobConfig,
     origin: Origin,
+    scope: str | None = None,
 ) -> tuple[Job, bool]:
-    """A new job, or the one that the same request made before; and whether it is new. Called in a transaction."""
+    """A new job, or the one that the same request made before; and whether it is new. Called in a transaction.
+
+    What was made before supersedes nothing again, and stands in nobody's way.
+    """
+    if scope is not None and (found := _made_before(connection, origin)):
+        return found, False
     try:
-        return jobs.create_job(connection, importer, file, file_name=file_name, config=config, origin=origin), True
-    except psycopg.errors.UniqueViolation:
-        given = {"organisation": origin.organisation, "key": origin.idempotency_key}
-        found = connection.execute(query("job_by_key"), given).fetchone()
-        if found is None and origin.idempotency_key is None:
+        made = jobs.create_job(
+            connection, importer, file, file_name=file_name, config=config, origin=origin, scope=scope
+        )
+    except WrongState:  # the scope is busy, maybe with what this request made a moment ago
+        if found := _made_before(connection, origin):
+            return found, False
+        raise
+    except psycopg.errors.UniqueViolation as error:
+        if error.diag.constraint_name == scopes.INDEX:  # rows of an older job are tried again, as of now
+            raise _taken(connection, importer, origin, scope or "") from None
+        if origin.idempotency_key is None:
             raise
-        job_id, fingerprint = found or (None, None)  # none: another account's, which the caller may not see
-        if fingerprint != origin.fingerprint:
-            raise Final(
-                Code.KEY_REUSED,
-                f"The Idempotency-Key {origin.idempotency_key!r} was used for another import.",
-                hint="Send the same content, or another key.",
-            ) from None
-        return jobs.get_job(connection, str(job_id)), False
+        if found := _made_before(connection, origin):
+            return found, False
+        raise _reused(origin) from None  # by another account, whose jobs the caller may not see
+    return made, True
+
+
+def _made_before(connection: Connection[Any], origin: Origin) -> Job | None:
+    """The job that the same request made; raises if its key was used for another one."""
+    if origin.idempotency_key is None:
+        return None
+    given = {"organisation": origin.organisation, "key": origin.idempotency_key}
+    found = connection.execute(query("job_by_key"), given).fetchone()
+    if found is None:
+        return None
+    if found[1] != origin.fingerprint:
+        raise _reused(origin)
+    return jobs.get_job(connection, str(found[0]))
+
+
+def _reused(origin: Origin) -> Final:
+    told = f"The Idempotency-Key {origin.idempotency_key!r} was used for another import."
+    return Final(Code.KEY_REUSED, told, hint="Send the same content, or another key.")
+
+
+def _taken(connection: Connection[Any], importer: str, origin: Origin, scope: str) -> RowcallError:
+    place = scopes.Place(organisation=origin.organisation, importer=importer, scope=scope)
+    now = scopes.holder(connection, place)
+    return scopes.busy(now) if now else Retryable(Code.DATABASE_BUSY, f"Another job of {importer} was just there.")
 
 
 def page_of_jobs(
@@ -60,6 +92,7 @@ def page_of_jobs(
     state: str | None,
     importer: str | None,
     number: str | None = None,
+    scope: str | None = None,
     after: str | None,
     size: int,
 ) -> JobsPage:
@@ -70,6 +103,7 @@ def page_of_jobs(
         "state": state,
         "importer": importer,
         "number": number,
+        "scope": scope,
         "at": at,
         "last": last,
         "most": size,

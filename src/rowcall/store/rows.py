@@ -107,6 +107,12 @@ def claim(connection: Connection[Any], job: Job, number: int | None = None) -> R
     return cursor.execute(query("claim_batch" if number is None else "claim_this_batch"), given).fetchone()
 
 
+def hold_state(connection: Connection[Any], job: Job) -> bool:
+    """Whether the job is still in the state that was seen; then it stays there until the transaction ends."""
+    given = {"id": job.id, "state": job.state}
+    return connection.execute(query("hold_state"), given).fetchone() is not None
+
+
 def lease(connection: Connection[Any], job: Job, owner: str, seconds: float) -> RowBatch | None:
     """The next waiting batch that nobody has leased, leased to this owner."""
     given = {"id": job.id, "state": job.state, "owner": owner, "seconds": seconds}

@@ -48,7 +48,7 @@ SELECT rowcall.keep_apart('undo'), rowcall.keep_apart('reversal', 'SELECT');
 CREATE OR REPLACE VIEW rowcall.row_status WITH (security_invoker = true) AS
 SELECT r.job_id, r.number, r.line, r.cells,
        CASE WHEN o.status IS NULL
-                 AND (j.state IN ('CANCELLED', 'REVERTING', 'REVERTED') OR j.paused_from = 'REVERTING') THEN 'cancelled'
+                 AND (j.state IN ('CANCELLED', 'SUPERSEDED', 'REVERTING', 'REVERTED') OR j.paused_from = 'REVERTING') THEN 'cancelled'
             WHEN o.status IS NULL OR t.row_number IS NOT NULL THEN 'pending'
             WHEN v.result IN ('deleted', 'restored') THEN 'reverted'
             ELSE o.status::text END AS status,

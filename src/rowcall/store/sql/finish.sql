@@ -6,7 +6,7 @@ SELECT CASE WHEN j.over THEN coalesce(j.row_count, r.rows) ELSE j.row_count END 
        CASE WHEN j.over THEN (
            SELECT coalesce(sum(last_row - first_row + 1), 0)::bigint FROM rowcall.batch b WHERE b.job_id = j.id AND b.state <> 'done')
            ELSE 0 END AS cancelled
-FROM (SELECT *, state IN ('CANCELLED', 'REVERTING', 'REVERTED') OR coalesce(paused_from = 'REVERTING', false) AS over FROM rowcall.job) j,
+FROM (SELECT *, state IN ('CANCELLED', 'SUPERSEDED', 'REVERTING', 'REVERTED') OR coalesce(paused_from = 'REVERTING', false) AS over FROM rowcall.job) j,
      LATERAL (SELECT count(*) AS rows FROM rowcall.row r WHERE r.job_id = j.id) r, LATERAL (
     SELECT count(*) AS outcomes,
            count(*) FILTER (WHERE status = 'created' AND v IS NULL) AS created, count(*) FILTER (WHERE status = 'updated' AND v IS NULL) AS updated,

@@ -10,10 +10,10 @@ SELECT rowcall.set_location(%(sha256)s, %(location)s)
 -- A new job, for a file that is stored or to be fetched. A key that was used before breaks the unique index.
 WITH added AS (
     INSERT INTO rowcall.job (id, number, organisation_id, importer, config, file_sha256, file_name, account, state, request_id,
-        client_address, idempotency_key, fingerprint, traceparent, background, wish, url, url_with_secrets)
-    VALUES (%(id)s, rowcall.next_job_number(), %(organisation)s, %(importer)s, %(config)s, %(sha256)s, %(file_name)s, %(account)s,
+        client_address, idempotency_key, fingerprint, traceparent, background, wish, url, url_with_secrets, scope_key, supersedes)
+    VALUES (%(id)s, coalesce(%(number)s, rowcall.next_job_number()), %(organisation)s, %(importer)s, %(config)s, %(sha256)s, %(file_name)s, %(account)s,
         'UPLOADED', %(request_id)s, %(client_address)s, %(idempotency_key)s, %(fingerprint)s, %(traceparent)s, %(background)s,
-        %(wish)s, %(url)s, %(url_with_secrets)s))
+        %(wish)s, %(url)s, %(url_with_secrets)s, %(scope)s, %(supersedes)s))
 INSERT INTO rowcall.job_event (job_id, organisation_id, after) VALUES (%(id)s, %(organisation)s, 'UPLOADED')
 
 -- get_job --
@@ -22,6 +22,7 @@ SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size 
        j.organisation_id, j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
        j.created_at, j.processing_started_at, j.completed_at, clock_timestamp() AS seen_at, j.last_error,
        j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url, j.file_format,
+       j.scope_key, j.supersedes, j.superseded_by,
        CASE WHEN %(organisation)s::uuid IS NOT NULL THEN set_config('rowcall.job', j.id::text, true) END AS noted
 FROM rowcall.job j LEFT JOIN rowcall.file f ON f.sha256 = j.file_sha256
 WHERE (j.id = %(id)s OR j.number = %(number)s) AND j.removing_at IS NULL AND (%(organisation)s::uuid IS NULL OR j.organisation_id = %(organisation)s)
@@ -87,8 +88,8 @@ UPDATE rowcall.job SET slice_ms = %(slice)s WHERE id = %(id)s
 UPDATE rowcall.job SET wish = 'pause' WHERE id = %(id)s AND slice_ms IS NOT NULL AND wish IS NULL
 
 -- wish_of --
--- What is asked of a job.
-SELECT wish FROM rowcall.job WHERE id = %(id)s
+-- What is asked of a job; whether it is over for whoever works on it.
+SELECT wish, state = 'SUPERSEDED' FROM rowcall.job WHERE id = %(id)s
 
 -- note_error --
 -- Keep what stopped the work, for a person to read; the job can be resumed.
@@ -99,6 +100,23 @@ UPDATE rowcall.job SET last_error = %(error)s WHERE id = %(id)s
 UPDATE rowcall.job SET row_count = %(rows)s, header_lines = %(header)s, blank_lines = %(blank)s, other_lines = %(other)s,
     file_format = %(format)s
 WHERE id = %(id)s
+
+-- new_number --
+-- A number for a job, before there is the job.
+SELECT rowcall.next_job_number()
+
+-- supersede --
+-- End the jobs that hold a scope, unless one has begun to write.
+SELECT job_id, job_number, job_state, is_writing
+FROM rowcall.supersede(%(organisation)s, %(importer)s, %(scope)s, %(newer)s)
+
+-- active_in_scope --
+-- The job that holds a scope.
+SELECT job_id, job_number, job_state, is_writing FROM rowcall.active_in_scope(%(organisation)s, %(importer)s, %(scope)s)
+
+-- hold_state --
+-- See that a job stays in a state until this transaction ends.
+SELECT true FROM rowcall.job WHERE id = %(id)s AND state = %(state)s FOR SHARE
 
 -- job_counts --
 -- What happened to the rows so far: the sum over the batches that are done.
@@ -117,7 +135,8 @@ SELECT id, fingerprint FROM rowcall.job WHERE organisation_id = %(organisation)s
 SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
        j.organisation_id, j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
        j.created_at, j.processing_started_at, j.completed_at, clock_timestamp() AS seen_at, j.last_error,
-       j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url, j.file_format
+       j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url, j.file_format,
+       j.scope_key, j.supersedes, j.superseded_by
 FROM rowcall.job j LEFT JOIN rowcall.file f ON f.sha256 = j.file_sha256
 WHERE j.id = ANY (%(ids)s) AND j.removing_at IS NULL
 
@@ -126,11 +145,12 @@ WHERE j.id = ANY (%(ids)s) AND j.removing_at IS NULL
 SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
        j.organisation_id, j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
        j.created_at, j.processing_started_at, j.completed_at, clock_timestamp() AS seen_at, j.last_error,
-       j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url, j.file_format
+       j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url, j.file_format,
+       j.scope_key, j.supersedes, j.superseded_by
 FROM rowcall.job j LEFT JOIN rowcall.file f ON f.sha256 = j.file_sha256
 WHERE j.removing_at IS NULL AND (%(organisation)s::uuid IS NULL OR j.organisation_id = %(organisation)s)
   AND (%(state)s::text IS NULL OR j.state = %(state)s) AND (%(importer)s::text IS NULL OR j.importer = %(importer)s)
-  AND (%(number)s::text IS NULL OR j.number = %(number)s)
+  AND (%(number)s::text IS NULL OR j.number = %(number)s) AND (%(scope)s::text IS NULL OR j.scope_key = %(scope)s)
   AND (%(last)s::uuid IS NULL OR (j.created_at, j.id) < (%(at)s::timestamptz, %(last)s::uuid))
 ORDER BY j.created_at DESC, j.id DESC LIMIT %(most)s
 
@@ -139,7 +159,7 @@ ORDER BY j.created_at DESC, j.id DESC LIMIT %(most)s
 SELECT count(*) FROM rowcall.job j
 WHERE j.removing_at IS NULL AND (%(organisation)s::uuid IS NULL OR j.organisation_id = %(organisation)s)
   AND (%(state)s::text IS NULL OR j.state = %(state)s) AND (%(importer)s::text IS NULL OR j.importer = %(importer)s)
-  AND (%(number)s::text IS NULL OR j.number = %(number)s)
+  AND (%(number)s::text IS NULL OR j.number = %(number)s) AND (%(scope)s::text IS NULL OR j.scope_key = %(scope)s)
 
 -- is_worked_on --
 -- Whether somebody works on a job.

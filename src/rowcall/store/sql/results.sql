@@ -6,7 +6,7 @@ WHERE {whose} AND {behind} AND (cardinality(%(statuses)s::text[]) = 0
     OR (b.created > 0 AND 'created' = ANY (%(statuses)s)) OR (b.updated > 0 AND 'updated' = ANY (%(statuses)s))
     OR (b.unchanged > 0 AND 'unchanged' = ANY (%(statuses)s)) OR (b.skipped > 0 AND 'skipped' = ANY (%(statuses)s))
     OR (b.failed > 0 AND 'failed' = ANY (%(statuses)s)) OR (b.reverted > 0 AND 'reverted' = ANY (%(statuses)s))
-    OR (b.state = 'pending' AND CASE WHEN j.state IN ('CANCELLED', 'REVERTING', 'REVERTED') OR j.paused_from = 'REVERTING' THEN 'cancelled' ELSE 'pending' END = ANY (%(statuses)s))
+    OR (b.state = 'pending' AND CASE WHEN j.state IN ('CANCELLED', 'SUPERSEDED', 'REVERTING', 'REVERTED') OR j.paused_from = 'REVERTING' THEN 'cancelled' ELSE 'pending' END = ANY (%(statuses)s))
     OR ('pending' = ANY (%(statuses)s) AND EXISTS (
         SELECT FROM rowcall.retry t WHERE t.job_id = b.job_id AND t.row_number BETWEEN b.first_row AND b.last_row)))
 ORDER BY {order} LIMIT %(most)s
