@@ -268,6 +268,20 @@ def test_what_can_not_become_an_import_is_refused_at_once(
         assert connection.execute("SELECT count(*) FROM rowcall.upload").fetchone() == (0,)
 
 
+def test_other_bytes_that_another_server_took_meanwhile_are_hashed_anew(site: Site) -> None:
+    """Two servers share the folder, and what the sender sends differs between attempts."""
+    place, half = created(site), len(CONTENT) // 2
+    assert patched(site.client, place, CONTENT[:half], 0).status_code == 204
+    time.sleep(0.02)
+    with (site.files / "incoming" / place.rpartition("/")[2]).open("r+b") as another:
+        another.write(b"EMAIL")
+    assert patched(site.client, place, CONTENT[half:], half).status_code == 204
+    (job,) = jobs_of(site)
+    assert job["file"]["sha256"] == hashlib.sha256(b"EMAIL" + CONTENT[5:]).hexdigest()
+    site.worker.advance(job["id"])
+    assert site.client.get(f"/v1/imports/{job['id']}").json()["error"] is None
+
+
 def test_more_than_was_announced_is_refused(site: Site) -> None:
     place = created(site, b"12345")
     assert patched(site.client, place, b"123456", 0).status_code == 413

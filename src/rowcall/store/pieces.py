@@ -24,6 +24,8 @@ class _Digest:
 
     def __init__(self) -> None:
         self.hash, self.size, self.lock = hashlib.sha256(), 0, threading.Lock()
+        self.left: tuple[int, ...] | None = None
+        """The file as this process left it; if it is another now, another server has written to it."""
 
     def feed(self, piece: bytes, at: int) -> None:
         with self.lock:
@@ -39,11 +41,14 @@ class _Digests:
         self._kept: OrderedDict[UUID, _Digest] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, upload_id: UUID, received: int) -> _Digest:
-        """What there is for so many bytes, or a new one if it has seen others."""
+    def of(self, upload_id: UUID, received: int, found: tuple[int, ...]) -> _Digest:
+        """What there is for so many bytes of a file as it is found, or a new one if it may have seen others.
+
+        A sender may send other bytes in a second attempt, to another server that shares the folder.
+        """
         with self._lock:
             digest = self._kept.pop(upload_id, None)
-            if digest is None or digest.size > received:
+            if digest is None or digest.size > received or digest.left != found:
                 digest = _Digest()
             self._kept[upload_id] = digest
             if len(self._kept) > _MOST_DIGESTS:
@@ -94,7 +99,7 @@ class Pieces:
             told = f"Of upload {self._id}, {received:,} bytes had come, and fewer are here."
             hint = "Begin a new one. Several servers have to share the folder of the file store."
             raise Final(Code.UPLOAD_GONE, told, hint=hint)
-        self._digest = _digests.of(self._id, received)
+        self._digest = _digests.of(self._id, received, self._stamp())
         with self._digest.lock:
             os.ftruncate(self._handle, received)
         os.lseek(self._handle, received, os.SEEK_SET)
@@ -144,7 +149,13 @@ class Pieces:
             raise gone(self.path)
         return self._digest.hash.hexdigest()
 
+    def _stamp(self) -> tuple[int, ...]:
+        """Changes whenever somebody writes to the file."""
+        found = os.fstat(self._handle)
+        return found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
     def close(self) -> None:
         if self._out:
             self._out.close()
+            self._digest.left = self._stamp()
         os.close(self._handle)

@@ -36,6 +36,8 @@ class SyncedFile:
             written = os.write(self.handle, rest)
             self.size += written
             rest = rest[written:]
+        if self._sync and self._sync.done():
+            self._wait()
         if self.size - self._asked >= _STRETCH or time.monotonic() - self._asked_at > _SECONDS:
             self._wait()
             self._asked, self._asked_at = self.size, time.monotonic()
