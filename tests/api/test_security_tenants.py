@@ -11,6 +11,14 @@ from .town import UNKNOWN, Town
 TUS = {"Tus-Resumable": "1.0.0"}
 BEGIN = {**TUS, "Upload-Length": "9", "Upload-Metadata": "importer dXNlcnM="}
 PIECE = {**TUS, "Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"}
+DECISION = """
+    INSERT INTO rowcall.value_decision
+        (id, organisation_id, importer, field, scope, value, digest, action, overrode, decided_by, decided_at,
+        from_job, job_number)
+    SELECT gen_random_uuid(), organisation_id, 'users', 'role', '', number, sha256(number::bytea), 'skip', false, 'ann',
+        now(), id, number
+    FROM rowcall.job WHERE id = %(job)s RETURNING id
+"""
 ADMINS = {"audit", "webhooks"}
 """What operators have nothing to do with, by its tag."""
 
@@ -46,7 +54,10 @@ def belongings(town: Town, who: str) -> dict[str, str]:
     webhook = town.ask(who, "POST", "/v1/webhooks", json={"url": "http://93.184.216.34/"}).json()["id"]
     delivery = town.ask(who, "POST", f"/v1/webhooks/{webhook}/test").json()["id"]
     upload = town.ask(who, "POST", "/v1/uploads", headers=BEGIN).headers["location"].rpartition("/")[2]
-    return {"job_id": job, "export_id": export, "webhook_id": webhook, "delivery_id": delivery, "upload_id": upload}
+    ids = {"job_id": job, "export_id": export, "webhook_id": webhook, "delivery_id": delivery, "upload_id": upload}
+    with town.database.connect() as connection:
+        decision = connection.execute(DECISION, {"job": job}).fetchone()
+    return {**ids, "decision_id": str(decision and decision[0])}
 
 
 def test_ids_of_another_organisation_are_unknown_on_every_operation(town: Town) -> None:

@@ -74,7 +74,9 @@ class Asked:
 
     def says(self, *updates: ValueUpdate) -> int:
         with self.database.connect() as connection, connection.transaction():
-            return decisions.update(connection, connection, self.job, self.importer, updates, "ann")
+            named = decisions.targets_named(connection, self.job, updates)
+            targets = decisions.find_targets(connection, self.importer, named)
+            return decisions.update(connection, self.job, self.importer, updates, targets, "ann")
 
     def confirms(self) -> Result:
         with self.database.connect() as connection, connection.transaction():

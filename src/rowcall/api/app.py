@@ -24,6 +24,8 @@ from rowcall.api import (
     openapi,
     problems,
     tus,
+    value_decisions,
+    values,
     webhooks,
 )
 from rowcall.api.models import ImportConfig
@@ -74,7 +76,8 @@ def create_app(service: Service, *, tracing: Tracing | None = None) -> FastAPI:
     guards.install(app, service)
     app.add_middleware(Observed, metrics=measured.http, tracing=tracing)
     app.add_middleware(_RequestIds)
-    for part in (imports, items, edits, moves, events, tus, exports, importers, audit, webhooks):
+    parts = (imports, items, edits, moves, values, value_decisions, events, tus, exports, importers, audit, webhooks)
+    for part in parts:
         app.include_router(part.router, dependencies=[Depends(refuse_others)])
     for part in (health, metrics):  # whoever asks these may add what keeps caches away
         app.include_router(part.router)

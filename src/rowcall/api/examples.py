@@ -154,6 +154,50 @@ _DELIVERY = {
     "createdAt": _ENDED,
     "log": [_TRY],
 }
+_CANDIDATE = {"id": "7", "label": "Germany", "score": 92}
+_VALUE = {
+    "id": 311,
+    "field": "country_id",
+    "scope": None,
+    "value": "Germny",
+    "group": "germny",
+    "occurrences": 41,
+    "status": "UNRESOLVED",
+    "action": None,
+    "target": _CANDIDATE,
+    "basis": "similar",
+    "reason": "92 % like Germany",
+    "candidates": [_CANDIDATE],
+    "fixed": False,
+    "decidedBy": None,
+    "decidedAt": None,
+}
+_VALUE_FIELD = {
+    "field": "country_id",
+    "type": "lookup",
+    "table": "country",
+    "within": None,
+    "onMissing": "ask",
+    "mayCreate": False,
+    "waits": True,
+    "values": 320,
+    "unresolved": 9,
+    "rows": 1000,
+    "coveredRows": 992,
+    "coveredPercent": 99.2,
+}
+_DECISION = {
+    "id": _EXPORT,
+    "importer": "shops",
+    "field": "country_id",
+    "scope": None,
+    "value": "Germny",
+    "action": "use",
+    "target": {"id": "7", "label": "Germany"},
+    "decidedBy": "ann",
+    "decidedAt": _AT,
+    "job": {"id": _ID, "number": "BU20261116000001"},
+}
 _ENTRY = {
     "id": 42,
     "at": _AT,
@@ -186,6 +230,31 @@ EXAMPLES: dict[str, Any] = {
     "CellEditAnswer": _EDIT,
     "ReprocessRequest": {"statuses": ["failed"], "code": "NOT_FOUND"},
     "ReprocessAnswer": {"job": {**_JOB, "state": "PROCESSING", "endedAt": None, "allowed": ["pause"]}, "rows": 3},
+    "ValuePage": {"items": [_VALUE], "next": None, "fields": [_VALUE_FIELD]},
+    "ValueUpdates": {
+        "updates": [
+            {"ids": [311], "confirm": True, "alike": True},
+            {"field": "country_id", "value": "Gondor", "targetId": "7"},
+            {"field": "country_id", "status": "UNRESOLVED", "text": "n/a", "ignore": True},
+        ]
+    },
+    "ValuesUpdated": {"updated": 3, "fields": [{**_VALUE_FIELD, "unresolved": 6}]},
+    "CandidatePage": {"items": [_CANDIDATE], "more": False},
+    "DecisionPage": {"items": [_DECISION], "next": None},
+    "RevokedAnswer": {
+        "decision": _DECISION,
+        "rows": 41,
+        "jobs": [
+            {
+                "id": _ID,
+                "number": "BU20261116000001",
+                "state": "COMPLETED",
+                "rows": 41,
+                "reprocessed": False,
+                "wayOn": "Its rows were written by it. Undo the job, or import its file again.",
+            }
+        ],
+    },
     "ResultsSummary": {"counts": _COUNTS, "issues": _ISSUES},
     "ReceiptAnswer": _RECEIPT,
     "ImporterSummary": _IMPORTER,
@@ -296,6 +365,12 @@ REFUSALS: dict[Code, dict[str, Any]] = {
     Code.RANGE_NOT_SATISFIABLE: {"detail": "The range can't be given: the file has 64,120 bytes."},
     Code.KEY_REUSED: {"detail": "This Idempotency-Key was used before, for other content."},
     Code.BAD_MAPPING: {"detail": "Importer users has no field 'rolle' to set.", "hint": "It has email, name, role."},
+    Code.VALUES_UNRESOLVED: {
+        "detail": "Job BU20261116000001 has values of which nobody has said what they stand for: country_id: 'Gondor'.",
+        "hint": "Say what each stands for, or that it is to be left empty, its rows skipped, or it created.",
+        "missing": [{"field": "country_id", "unresolved": 1, "rows": 2, "values": ["Gondor"]}],
+    },
+    Code.DECISION_NOT_FOUND: {"detail": f"There is no decision '{_EXPORT}'."},
     Code.BAD_OPTION: {"detail": "users has no field 'nmae'.", "hint": "Did you mean name?"},
     Code.URL_REFUSED: {"detail": "http://10.0.0.1/users.csv is at an address that is not public."},
     Code.URL_UNREACHABLE: {"detail": "The host files.example can't be looked up."},

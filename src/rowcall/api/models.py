@@ -457,5 +457,7 @@ class Problem(BaseModel):
     """How it can be moved."""
     job: OtherJob | None = None
     """The other job that is in the way."""
+    missing: list[dict[str, Any]] = []
+    """What has to be said before a job can go on."""
     errors: list[Wrong] = []
     """All that doesn't fit in the request."""

@@ -27,7 +27,7 @@ _REFUSED_BY_IMPORTER = refusals(Code.JOB_NOT_FOUND, Code.UNKNOWN_IMPORTER, Code.
 _Move = Callable[[Connection[Any], Job], Job]
 
 
-def _moved(at: Service, caller: Caller, job_id: UUID, name: str, move: _Move) -> JobAnswer:
+def moved(at: Service, caller: Caller, job_id: UUID, name: str, move: _Move) -> JobAnswer:
     """The job after a move, with workers told of it."""
     with at.connection(caller) as connection:
         before = job = jobs.get_job(connection, str(job_id), organisation=caller.organisation)
@@ -53,13 +53,13 @@ def _moved(at: Service, caller: Caller, job_id: UUID, name: str, move: _Move) ->
 @router.post("/start", status_code=202, responses=_REFUSED)
 def start_import(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
     """Begin a job that was uploaded with `hold`."""
-    return _moved(at, caller, job_id, "start", moves.start)
+    return moved(at, caller, job_id, "start", moves.start)
 
 
 @router.post("/submit", status_code=202, responses=_REFUSED_BY_IMPORTER)
 def submit_import(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
     """Commit a job that waits after its preview."""
-    return _moved(
+    return moved(
         at,
         caller,
         job_id,
@@ -71,13 +71,13 @@ def submit_import(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
 @router.post("/pause", status_code=202, responses=_REFUSED)
 def pause_import(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
     """Stop a job for now: the batches under way end, and what is done stays."""
-    return _moved(at, caller, job_id, "pause", moves.pause)
+    return moved(at, caller, job_id, "pause", moves.pause)
 
 
 @router.post("/resume", status_code=202, responses=_REFUSED)
 def resume_import(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
     """Let a paused job go on where it was."""
-    return _moved(at, caller, job_id, "resume", moves.resume)
+    return moved(at, caller, job_id, "resume", moves.resume)
 
 
 @router.post("/kickoff", status_code=202, responses=_REFUSED)
@@ -88,14 +88,14 @@ def kickoff_import(
     duration_ms: Annotated[int, Query(alias="durationMs", ge=100, le=86_400_000, description="How long.")] = 10_000,
 ) -> JobAnswer:
     """Let a held or paused job work for a while; then it pauses by itself."""
-    return _moved(at, caller, job_id, "kickoff", lambda connection, job: moves.kickoff(connection, job, duration_ms))
+    return moved(at, caller, job_id, "kickoff", lambda connection, job: moves.kickoff(connection, job, duration_ms))
 
 
 @router.post("/cancel", status_code=202, responses=_REFUSED)
 @router.delete("", status_code=202, responses=_REFUSED, operation_id="deleteImport", summary="Delete import")
 def cancel_import(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
     """Stop a job for good: the batches under way end, what is done stays, the other rows are cancelled."""
-    return _moved(at, caller, job_id, "cancel", moves.cancel)
+    return moved(at, caller, job_id, "cancel", moves.cancel)
 
 
 @router.post(
@@ -125,4 +125,4 @@ def reprocess_rows(
         chosen.append(count)
         return job
 
-    return ReprocessAnswer(job=_moved(at, caller, job_id, "reprocess", again), rows=chosen[0])
+    return ReprocessAnswer(job=moved(at, caller, job_id, "reprocess", again), rows=chosen[0])

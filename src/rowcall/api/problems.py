@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
 from rowcall.engine.failures import failure_of
-from rowcall.errors import DoesNotFit, Retryable, RowcallError, WrongState
+from rowcall.errors import DoesNotFit, NotSettled, Retryable, RowcallError, WrongState
 from rowcall.model import Code
 from rowcall.telemetry.logs import logger
 
@@ -23,6 +23,8 @@ _STATUSES = {
     Code.EXPORT_EXPIRED: 410,
     Code.HTTP_TOO_OLD: 426,
     Code.WEBHOOK_NOT_FOUND: 404,
+    Code.DECISION_NOT_FOUND: 404,
+    Code.VALUES_UNRESOLVED: 406,
     Code.WRONG_STATE: 409,
     Code.ROW_NOT_FOUND: 404,
     Code.ROW_DONE: 409,
@@ -67,6 +69,7 @@ _TITLES = {
     403: "Not allowed",
     404: "Not found",
     405: "Method not allowed",
+    406: "Not settled yet",
     408: "Too slow",
     409: "Conflict",
     410: "Gone",
@@ -141,6 +144,8 @@ def problem_of(error: Exception, scope: Scope) -> JSONResponse:
     where: dict[str, Any] = {}
     if isinstance(failure, WrongState):
         where = {"state": failure.state, "allowed": failure.allowed, **({"job": failure.job} if failure.job else {})}
+    elif isinstance(failure, NotSettled):
+        where = {"missing": failure.missing}
     told = failure.told(over_http=True)
     return problem(status, told["code"], told["message"], hint=told["hint"], **where)
 

@@ -19,6 +19,8 @@ COMMANDS = {
     "convert": ("convert:convert", "A file into another format."),
     "import": ("import_:import_file", "A file into a table, every row accounted for."),
     "resume": ("import_:resume", "Go on with a job that was interrupted, or commit one that was previewed."),
+    "values": ("values:values", "What the values of a job's file stand for, to see and to say."),
+    "decisions": ("decisions:decisions", "What was decided of values and is remembered: list, revoke."),
     "pause": ("moves:pause", "Have a job stop for now."),
     "cancel": ("moves:cancel", "Have a job stop for good; what is done stays."),
     "reprocess": ("moves:reprocess", "Try rows of a job again that failed or were skipped."),
@@ -40,7 +42,8 @@ COMMANDS = {
 """Where each command is, and what the list of commands says about it."""
 
 FOR_SERVERS = (
-    *("import", "resume", "pause", "cancel", "reprocess", "jobs", "rows", "receipt", "export", "importers"),
+    *("import", "resume", "values", "decisions", "pause", "cancel", "reprocess"),
+    *("jobs", "rows", "receipt", "export", "importers"),
     "doctor",
 )
 """Those that take --server."""

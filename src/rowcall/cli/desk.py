@@ -1,12 +1,21 @@
 """Where commands ask about jobs: at a server, or at the database itself."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Annotated, Protocol
+from uuid import UUID
 
 import typer
 
 from rowcall.client.answers import Importer, ImporterSummary, Item, Job, Receipt, Reprocessed, View
+from rowcall.client.value_answers import (
+    Candidates,
+    RevokedDecision,
+    ValueDecision,
+    Values,
+    ValueSaid,
+    ValuesUpdated,
+)
 from rowcall.config import settings_from
 from rowcall.errors import Final
 from rowcall.model import Code
@@ -24,7 +33,31 @@ Server = Annotated[
 ]
 
 
-class Desk(Protocol):
+class ValueDesk(Protocol):
+    """What can be asked of values."""
+
+    def values(
+        self,
+        job: str,
+        *,
+        field: str | None = None,
+        status: str | None = None,
+        text: str | None = None,
+        after: str | None = None,
+        most: int = 50,
+    ) -> Values: ...
+    def candidates(
+        self, job: str, field: str, text: str = "", *, scope: str | None = None, most: int = 20
+    ) -> Candidates: ...
+    def change_values(self, job: str, said: Sequence[ValueSaid]) -> ValuesUpdated: ...
+    def confirm_values(self, job: str) -> Job: ...
+    def value_decisions(
+        self, *, importer: str | None = None, field: str | None = None, most: int | None = None
+    ) -> Iterator[ValueDecision]: ...
+    def revoke_value_decision(self, decision: UUID, *, reprocess: bool = False) -> RevokedDecision: ...
+
+
+class Desk(ValueDesk, Protocol):
     """What can be asked, here as there: `rowcall.Client` has it, and `Local`."""
 
     def jobs(

@@ -123,6 +123,9 @@ def _what_now(job: Job) -> str:
         return "A dry run: nothing was changed."
     if job.state == State.VALIDATED:
         return f"Nothing is changed yet. Commit it with: [bold]rowcall resume {job.number}[/]"
+    if job.state == State.CELL_MAPPING:
+        see = f"[bold]rowcall values {job.number}[/]"
+        return f"It waits: nobody has said what some values stand for. See them, and say it, with: {see}"
     if job.state == State.PAUSED:
         return f"It is paused. Go on with: [bold]rowcall resume {job.number}[/]"
     if job.state == State.CANCELLED:

@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 import msgspec
 from psycopg import Connection
 
+from rowcall.cli.local_values import LocalValues
 from rowcall.client import answers
 from rowcall.client.answers import ImporterSummary, Item, Reprocessed, View
 from rowcall.config import Settings
@@ -26,7 +27,7 @@ from rowcall.store.results import counts_of_jobs
 _T = TypeVar("_T")
 
 
-class Local:
+class Local(LocalValues):
     """The database of the settings, opened when it is asked."""
 
     def __init__(self, settings: Settings) -> None:

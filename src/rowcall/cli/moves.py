@@ -15,13 +15,13 @@ _Job = Annotated[str, typer.Argument(metavar="JOB", help="The job's number or id
 def pause(job: _Job, server: Server = None) -> None:
     """Have a job stop for now: the batches under way end, and `rowcall resume` goes on from there."""
     with desk(server) as at:
-        _tell(at.pause(job))
+        tell_job(at.pause(job))
 
 
 def cancel(job: _Job, server: Server = None) -> None:
     """Have a job stop for good: the batches under way end, what is done stays, the other rows are cancelled."""
     with desk(server) as at:
-        _tell(at.cancel(job))
+        tell_job(at.cancel(job))
 
 
 def reprocess(
@@ -40,10 +40,11 @@ def reprocess(
         view = View(statuses=(status,) if status else (), code=code, field=field, text=text)
         done = at.reprocess(job, view, rows=rows or None)
     screen().print(f"{done.rows:,} rows are tried again.")
-    _tell(done.job)
+    tell_job(done.job)
 
 
-def _tell(now: Job) -> None:
+def tell_job(now: Job) -> None:
+    """Tell where a job is, and how it goes on."""
     if now.wish:
         screen().print(f"Job {now.number} is {now.state}; it is to {now.wish}, as soon as its batches under way end.")
     elif now.state in WORKING and not now.background:

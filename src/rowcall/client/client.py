@@ -30,6 +30,7 @@ from rowcall.client.answers import (
 from rowcall.client.asking import Asking
 from rowcall.client.downloading import Received, Target, download, stream_to
 from rowcall.client.uploading import Sent, opened, send_unsized, upload
+from rowcall.client.values import ValueCalls
 from rowcall.client.waiting import looks_at, not_done_yet
 from rowcall.errors import RequestRefused
 from rowcall.model import Code, ExportState
@@ -47,7 +48,7 @@ class _Page(Wire, Generic[_T], frozen=True):
     next: str | None = None
 
 
-class Client:
+class Client(ValueCalls):
     """A Rowcall server, asked from Python.
 
     Requests that may be repeated are, for `patience` seconds, when the connection breaks or the server has no time.

@@ -1,6 +1,6 @@
 """What a person is asked about the values of a file, and what they answer."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -63,37 +63,50 @@ _REASONS = {
 }
 
 
+Targets = Mapping[tuple[str, str], Target]
+"""What values are to stand for, by field and key."""
+
+
+def targets_named(connection: Connection[Any], job: Job, updates: Sequence[ValueUpdate]) -> set[tuple[str, str]]:
+    """The field and key of everything that values are to stand for."""
+    named: set[tuple[str, str]] = set()
+    for each in updates:
+        if each.target is not None:
+            fields = value_answers.fields_meant(connection, job.id, _checked(each))
+            if len(fields) > 1:
+                raise Final(Code.BAD_MAPPING, f"Values of {' and '.join(fields)} can't stand for the same.")
+            named |= {(field, each.target) for field in fields}
+    return named
+
+
+def find_targets(tables: Connection[Any], importer: type[Importer], named: Iterable[tuple[str, str]]) -> Targets:
+    """The same, found in the application's tables; what isn't there is refused."""
+    return {(field, key): _target(tables, importer, field, key) for field, key in named}
+
+
 def update(
     connection: Connection[Any],
-    tables: Connection[Any],
     job: Job,
     importer: type[Importer],
     updates: Sequence[ValueUpdate],
+    targets: Targets,
     who: str,
 ) -> int:
-    """Take what a person says of some values; of how many. Called in a transaction.
-
-    `tables` may look into the application's tables, which `connection` need not.
-    """
+    """Take what a person says of some values; of how many. Called in a transaction."""
     job = jobs.seize(connection, job)
     require(job, "decide")
-    return sum(_taken(connection, tables, job, importer, each, who) for each in updates)
+    return sum(_taken(connection, job, importer, each, targets, who) for each in updates)
 
 
 def _taken(
-    connection: Connection[Any],
-    tables: Connection[Any],
-    job: Job,
-    importer: type[Importer],
-    each: ValueUpdate,
-    who: str,
+    connection: Connection[Any], job: Job, importer: type[Importer], each: ValueUpdate, targets: Targets, who: str
 ) -> int:
     said = _checked(each)
     fields = value_answers.fields_meant(connection, job.id, said)
     if not fields:
         raise Final(Code.BAD_MAPPING, f"{_meant(each)} is none of the values of job {job.number}.", hint=_SEE)
     if each.target is not None:
-        target = _target(tables, importer, fields, each.target)
+        target = targets[fields[0], each.target]
         said = replace(said, key=target.key, label=target.label, within=target.within)
     if each.create:
         _require_creating(importer, fields)
@@ -141,16 +154,12 @@ def _meant(each: ValueUpdate) -> str:
     return f"id {', '.join(map(str, each.ids[:5]))}" if each.ids else "what is meant"
 
 
-def _target(tables: Connection[Any], importer: type[Importer], fields: Sequence[str], key: str) -> Target:
-    if len(fields) > 1:
-        raise Final(Code.BAD_MAPPING, f"Values of {' and '.join(fields)} can't stand for the same.")
-    known = known_of(importer, fields[0])
+def _target(tables: Connection[Any], importer: type[Importer], name: str, key: str) -> Target:
+    known = known_of(importer, name)
     labels = known.labels(tables, [key])
     if key not in labels:
-        hint = (
-            "Search what there is with `candidates`." if isinstance(known, LookedUp) else _choices(importer, fields[0])
-        )
-        raise Final(Code.BAD_MAPPING, f"{known.called} has no {key!r} for {fields[0]}.", hint=hint)
+        hint = _choices(importer, name) or "Search what there is with `candidates`."
+        raise Final(Code.BAD_MAPPING, f"{known.called} has no {key!r} for {name}.", hint=hint)
     within = known.scope_of(tables, key) if isinstance(known, LookedUp) and known.scoped else None
     return Target(key, labels[key], within)
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import polars as pl
 from psycopg import Connection
-from psycopg.sql import SQL, Composed, Identifier
+from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from rowcall.engine.resolve import having_keys, keys_of, synonyms_in
 from rowcall.importer import Choice, Importer, Lookup
@@ -35,8 +35,8 @@ class Known(Protocol):
         """Of values (value, scope) those that a look finds: key, and of how many; or that are synonyms."""
         ...
 
-    def entries(self, connection: Connection[Any]) -> Iterator[pl.DataFrame]:
-        """All there is, some at a time: key, label, scope, and a text that it is known by."""
+    def entries(self, connection: Connection[Any], scope: str | None = None) -> Iterator[pl.DataFrame]:
+        """All there is, in a scope, some at a time: key, label, scope, and a text that it is known by."""
         ...
 
     def labels(self, connection: Connection[Any], keys: Sequence[str]) -> dict[str, str]:
@@ -75,18 +75,19 @@ class LookedUp:
         named = keys.select("value", pl.col("_scope").alias("scope"), pl.col("_key").alias("key"), keys="_keys")
         return named.join(synonyms, on="value", how="left").with_columns(pl.col("synonym").fill_null(False))
 
-    def entries(self, connection: Connection[Any]) -> Iterator[pl.DataFrame]:
+    def entries(self, connection: Connection[Any], scope: str | None = None) -> Iterator[pl.DataFrame]:
         lookup = self.lookup
         texts = list(dict.fromkeys([*lookup.by, lookup.shown]))
         columns = [lookup.to, lookup.shown, *([lookup.within] if lookup.within else []), *texts]
-        select = SQL("SELECT {} FROM {}").format(_as_texts(columns), describe(connection, lookup.table).identifier)
-        scope = [pl.col("2").fill_null("")] if lookup.within else [pl.lit("")]
+        table = describe(connection, lookup.table)
+        select = SQL("SELECT {} FROM {} WHERE {}").format(_as_texts(columns), table.identifier, in_scope(lookup, scope))
+        scopes = pl.col("2").fill_null("") if lookup.within else pl.lit("")
         names = [str(place) for place in range(len(columns))]
         with connection.transaction(), connection.cursor("rowcall_entries") as cursor:
             cursor.execute(select)
             while rows := cursor.fetchmany(_AT_ONCE):
                 frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
-                about = (pl.col("0").alias("key"), pl.col("1").alias("label"), scope[0].alias("scope"))
+                about = (pl.col("0").alias("key"), pl.col("1").alias("label"), scopes.alias("scope"))
                 parts = [frame.select(*about, pl.col(place).alias("text")) for place in names[-len(texts) :]]
                 yield pl.concat(parts).drop_nulls(["key", "text"]).with_columns(_label())
 
@@ -103,6 +104,13 @@ class LookedUp:
         select = SQL("SELECT {}::text FROM {} WHERE {}").format(column, table.identifier, where)
         found = connection.execute(select).fetchone()
         return (found and found[0]) or ""
+
+
+def in_scope(lookup: Lookup, scope: str | None) -> Composable:
+    """The condition for rows of a scope."""
+    if scope is None or lookup.within is None:
+        return SQL("true")
+    return SQL("{}::text = {}").format(Identifier(lookup.within), Literal(scope))
 
 
 def _as_texts(columns: Sequence[str]) -> Composed:
@@ -135,8 +143,8 @@ class Chosen:
         named = asked.with_columns(read, pl.lit(1, pl.Int64).alias("keys"), synonym)
         return named.drop_nulls("key").select(list(FOUND))
 
-    def entries(self, connection: Connection[Any]) -> Iterator[pl.DataFrame]:
-        del connection
+    def entries(self, connection: Connection[Any], scope: str | None = None) -> Iterator[pl.DataFrame]:
+        del connection, scope
         pairs = [*((value, value) for value in self.choice.values), *self.choice.synonyms.items()]
         rows = [(value, value, "", text) for text, value in pairs]
         yield pl.DataFrame(rows, schema=ENTRIES, orient="row")

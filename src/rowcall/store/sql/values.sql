@@ -172,3 +172,42 @@ ON CONFLICT (organisation_id, importer, digest) DO UPDATE SET action = excluded.
     decided_at = excluded.decided_at, from_job = excluded.from_job, job_number = excluded.job_number,
     scope_label = excluded.scope_label
 WHERE value_decision.decided_at <= excluded.decided_at
+
+-- page_of_decisions --
+-- What an organisation has decided, behind one, the latest first.
+SELECT id, importer, field, scope, scope_label, value, action, target_key, target_label, decided_by, decided_at, from_job, job_number
+FROM rowcall.value_decision
+WHERE organisation_id = %(organisation)s AND (%(importer)s::text IS NULL OR importer = %(importer)s)
+  AND (%(field)s::text IS NULL OR field = %(field)s) AND (%(text)s::text IS NULL OR strpos(lower(value), lower(%(text)s)) > 0)
+  AND (%(last)s::uuid IS NULL OR (decided_at, id) < (%(at)s::timestamptz, %(last)s::uuid))
+ORDER BY decided_at DESC, id DESC LIMIT %(most)s
+
+-- decision_used --
+-- The jobs that used a decision, the latest first.
+SELECT j.id AS job_id, j.number, j.state, sum(v.occurrences)::bigint AS rows
+FROM rowcall.value_decision d
+JOIN rowcall.value_mapping v ON v.digest = d.digest AND v.basis IN ('remembered', 'person') AND v.action = d.action
+    AND v.target_key IS NOT DISTINCT FROM d.target_key
+JOIN rowcall.job j ON j.id = v.job_id AND j.organisation_id = d.organisation_id AND j.importer = d.importer AND j.removing_at IS NULL
+WHERE d.id = %(id)s AND d.organisation_id = %(organisation)s
+GROUP BY j.id ORDER BY j.created_at DESC LIMIT 100
+
+-- revoke_decision --
+-- Forget what an organisation decided.
+DELETE FROM rowcall.value_decision WHERE id = %(id)s AND organisation_id = %(organisation)s
+RETURNING id, importer, field, scope, scope_label, value, action, target_key, target_label, decided_by, decided_at, from_job, job_number
+
+-- retry_left_out --
+-- Rows that were left out for a value are to be tried again.
+INSERT INTO rowcall.retry (job_id, row_number)
+SELECT o.job_id, o.row_number FROM rowcall.outcome o
+WHERE o.job_id = %(id)s AND o.status = 'skipped' AND EXISTS (
+    SELECT FROM jsonb_array_elements(o.issues) issue
+    WHERE issue ->> 'code' = 'VALUE_LEFT_OUT' AND issue ->> 'field' = %(field)s AND issue ->> 'value' = left(%(value)s, 200))
+ON CONFLICT DO NOTHING
+
+-- question_value --
+-- Nobody knows any more what a value of a job stands for.
+UPDATE rowcall.value_mapping SET status = 'UNRESOLVED', action = NULL, target_key = NULL, target_label = NULL, confidence = 0,
+    basis = NULL, reason = 'what was decided holds no more', fixed = false, decided_by = NULL, decided_at = NULL
+WHERE job_id = %(id)s AND digest = rowcall.value_digest(%(field)s, %(scope)s, %(value)s)
