@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from rowcall.store import jobs
+
 from .conftest import Site
 
 USERS = "email,name,role,active\nann@example.org,Ann,admin,true\nbob@example.org,,reader,true\n"
@@ -185,6 +187,26 @@ def test_no_route_passes_over_a_parameter_that_it_does_not_declare(site: Site) -
             assert "422" in operation["responses"], (method, path)
             if method != "head":
                 assert answer.json()["errors"] == [{"at": "query/nope", "message": "There is no such parameter"}]
+
+
+def test_a_file_that_is_brought_in_tells_how_much_of_it_is(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rowcall.engine.run._NOTED_EVERY", 0)
+    seen: list[float] = []
+    real = jobs.note_percent_read
+
+    def noted(connection: Any, job: Any, percent: float) -> None:
+        real(connection, job, percent)
+        seen.append(site.client.get(f"/v1/imports/{job.id}").json()["progress"]["percent"])
+
+    monkeypatch.setattr(jobs, "note_percent_read", noted)
+    text = USERS + "".join(f"p{n}@example.org,P{n},reader,true\n" for n in range(500))
+    job = sent(site, text).json()
+    assert job["progress"]["percent"] is None
+    site.worker.advance(job["id"])
+    assert len(seen) > 5
+    assert seen == sorted(seen)
+    assert 0 < seen[-1] <= 100
+    assert site.client.get(f"/v1/imports/{job['id']}").json()["progress"]["percent"] == 100
 
 
 WRONG = '{"mode": "replace", "header": -1, "columns": {}}'

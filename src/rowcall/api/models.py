@@ -152,7 +152,7 @@ class ProgressAnswer(Wire):
     """How far a job is, since its rows began to be worked on."""
 
     percent: float | None
-    """Of its rows; null while the file is still read."""
+    """Of the file while it is brought in, then of its rows; null while nothing is known yet."""
     rows_per_second: int | None
     elapsed_ms: int | None
     """By the service's clock."""

@@ -80,10 +80,17 @@ def progress_document(job: Job, counts: JobCounts) -> dict[str, Any]:
     if job.processing_started_at:
         elapsed = ((job.completed_at or job.seen_at) - job.processing_started_at) // timedelta(milliseconds=1)
     return {
-        "percent": 1000 * counts.done // job.row_count / 10 if job.row_count else None,
+        "percent": _percent(job, counts),
         "rowsPerSecond": 1000 * counts.done // elapsed if elapsed else None,
         "elapsedMs": elapsed,
     }
+
+
+def _percent(job: Job, counts: JobCounts) -> float | None:
+    """Of the file while it is brought in, then of its rows."""
+    if job.row_count:
+        return 1000 * counts.done // job.row_count / 10
+    return None if job.percent_read is None else round(job.percent_read, 1)
 
 
 def rows_of(job: Job, counts: JobCounts) -> int:

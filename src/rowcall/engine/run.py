@@ -48,6 +48,8 @@ from rowcall.store.queries import query
 from rowcall.store.rows import pending_batches
 
 _TOLD_EVERY = 0.25
+_NOTED_EVERY = 0.5
+"""Seconds between notes of how much of a file is brought in."""
 _ROUND = 0.01
 _LONGEST_ROUND = 1.0
 """Seconds between rounds: what still waits then is in the hands of others. They double while nothing changes."""
@@ -134,9 +136,15 @@ def _bring_in(run: Run, control: Connection[Any], job: Job) -> Job:
         return _fetch(run, control, job)
     needed = needed_by(control, run.importer)
 
+    noted = time.monotonic()
+
     def tell(rows: int, done: int, total: int) -> None:
+        nonlocal noted
         run.tell(Progress(phase="reading", rows=rows, done=done, total=total))
         _check(run, job)
+        if job.background and time.monotonic() - noted > _NOTED_EVERY:
+            jobs.note_percent_read(control, job, min(100.0, 1000 * done // max(1, total) / 10))
+            noted = time.monotonic()
 
     with open_file(run.settings, job) as reading:
         kind = reading.detected.format.value

@@ -112,6 +112,8 @@ class Job:
     traceparent: str | None = None
     file_format: str | None = None
     """Known once the file is in."""
+    percent_read: float | None = field(default=None, compare=False)
+    """How much of the file is brought in."""
     scope_key: str | None = None
     """What it has to itself as long as it is active, of its importer and organisation."""
     supersedes: tuple[dict[str, str], ...] = ()
@@ -338,6 +340,11 @@ def superseded(job: Job) -> WrongState:
 def note_error(connection: Connection[Any], job: Job, error: RowcallError) -> None:
     """Keep the reason why work on the job stopped."""
     connection.execute(query("note_error"), {"id": job.id, "error": _error(job, error)})
+
+
+def note_percent_read(connection: Connection[Any], job: Job, percent: float) -> None:
+    """Keep how much of the file is brought in, for those who watch."""
+    connection.execute(query("note_percent_read"), {"id": job.id, "percent": percent})
 
 
 def set_ingested(connection: Connection[Any], job: Job, counts: Counts, kind: str) -> None:

@@ -98,7 +98,9 @@ CREATE TABLE rowcall.job (
     -- {id, number, account} that took its place
     superseded_by          jsonb,
     CONSTRAINT job_has_file CHECK (
-        file_sha256 IS NOT NULL OR state IN ('UPLOADED', 'PAUSED', 'CANCELLED', 'SUPERSEDED', 'FAILED'))
+        file_sha256 IS NOT NULL OR state IN ('UPLOADED', 'PAUSED', 'CANCELLED', 'SUPERSEDED', 'FAILED')),
+    -- how much of the file is brought in, while it is
+    percent_read           real CHECK (percent_read BETWEEN 0 AND 100)
 );
 CREATE UNIQUE INDEX job_idempotency_key ON rowcall.job (organisation_id, idempotency_key);
 CREATE UNIQUE INDEX job_scope ON rowcall.job (organisation_id, importer, scope_key)

@@ -19,7 +19,7 @@ INSERT INTO rowcall.job_event (job_id, organisation_id, after) VALUES (%(id)s, %
 -- get_job --
 -- One job by id or number. A request goes on with it: what belongs to that job then needs no look at each row.
 SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
-       j.organisation_id, j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
+       j.organisation_id, j.account, j.state, j.row_count, j.percent_read, j.header_lines, j.blank_lines, j.other_lines,
        j.created_at, j.processing_started_at, j.completed_at, clock_timestamp() AS seen_at, j.last_error,
        j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url, j.file_format,
        j.scope_key, j.supersedes, j.superseded_by,
@@ -133,7 +133,7 @@ SELECT id, fingerprint FROM rowcall.job WHERE organisation_id = %(organisation)s
 -- jobs_by_id --
 -- Some jobs.
 SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
-       j.organisation_id, j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
+       j.organisation_id, j.account, j.state, j.row_count, j.percent_read, j.header_lines, j.blank_lines, j.other_lines,
        j.created_at, j.processing_started_at, j.completed_at, clock_timestamp() AS seen_at, j.last_error,
        j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url, j.file_format,
        j.scope_key, j.supersedes, j.superseded_by
@@ -143,7 +143,7 @@ WHERE j.id = ANY (%(ids)s) AND j.removing_at IS NULL
 -- page_of_jobs --
 -- Jobs behind one, the newest first.
 SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
-       j.organisation_id, j.account, j.state, j.row_count, j.header_lines, j.blank_lines, j.other_lines,
+       j.organisation_id, j.account, j.state, j.row_count, j.percent_read, j.header_lines, j.blank_lines, j.other_lines,
        j.created_at, j.processing_started_at, j.completed_at, clock_timestamp() AS seen_at, j.last_error,
        j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url, j.file_format,
        j.scope_key, j.supersedes, j.superseded_by
@@ -228,3 +228,7 @@ GROUP BY process HAVING bool_and(role <> 'pulse')
 SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
 WHERE datname = current_database() AND pg_has_role(usesysid, 'MEMBER')
   AND application_name ~ '^rowcall \w+ [0-9a-f]{8}$' AND split_part(application_name, ' ', 3) = ANY (%(processes)s)
+
+-- note_percent_read --
+-- How much of the file is brought in.
+UPDATE rowcall.job SET percent_read = %(percent)s WHERE id = %(id)s
