@@ -131,7 +131,7 @@ def test_jobs_are_moved(site: Site, at: Client) -> None:
     assert (refused.value.code, refused.value.status, refused.value.allowed) == (
         "WRONG_STATE",
         409,
-        ["edit", "reprocess"],
+        ["edit", "reprocess", "undo"],
     )
     assert refused.value.request_id
     assert str(pickle.loads(pickle.dumps(refused.value))) == str(refused.value)

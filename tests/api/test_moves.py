@@ -73,7 +73,11 @@ def test_c7_a_paused_job_stops_where_it_is_and_goes_on_from_there(slow: Site) ->
     assert (resumed.status_code, resumed.json()["state"]) == (202, "PROCESSING")
     slow.worker.advance(job["id"])
     done = look(slow, job)
-    assert (done["state"], done["counts"]["created"], done["allowed"]) == ("COMPLETED", ROWS, ["edit", "reprocess"])
+    assert (done["state"], done["counts"]["created"], done["allowed"]) == (
+        "COMPLETED",
+        ROWS,
+        ["edit", "reprocess", "undo"],
+    )
 
 
 def test_b7_a_cancelled_job_keeps_what_is_done(slow: Site) -> None:

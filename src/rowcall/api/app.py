@@ -24,6 +24,7 @@ from rowcall.api import (
     openapi,
     problems,
     tus,
+    undo,
     value_decisions,
     values,
     webhooks,
@@ -76,7 +77,21 @@ def create_app(service: Service, *, tracing: Tracing | None = None) -> FastAPI:
     guards.install(app, service)
     app.add_middleware(Observed, metrics=measured.http, tracing=tracing)
     app.add_middleware(_RequestIds)
-    parts = (imports, items, edits, moves, values, value_decisions, events, tus, exports, importers, audit, webhooks)
+    parts = (
+        imports,
+        items,
+        edits,
+        moves,
+        undo,
+        values,
+        value_decisions,
+        events,
+        tus,
+        exports,
+        importers,
+        audit,
+        webhooks,
+    )
     for part in parts:
         app.include_router(part.router, dependencies=[Depends(refuse_others)])
     for part in (health, metrics):  # whoever asks these may add what keeps caches away

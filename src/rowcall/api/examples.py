@@ -112,6 +112,60 @@ _RECEIPT = {
     "balanced": True,
     "issues": _ISSUES,
     "edits": [{"account": "ann", "rows": 1, "cells": 1}],
+    "undos": [],
+}
+_BLOCKED_BY = [{"table": "public.comments", "constraint": "comments_user_fkey", "blocked": 2, "dependents": 5}]
+_UNDO_RECEIPT = {
+    "jobId": _ID,
+    "jobNumber": "BU20261116000001",
+    "importer": "users",
+    "file": _FILE,
+    "number": 1,
+    "state": "COMPLETED_WITH_ERRORS",
+    "account": "ann",
+    "requestId": "f3c1a7d2",
+    "createdAt": _AT,
+    "completedAt": _ENDED,
+    "which": {},
+    "partial": False,
+    "deleted": 978,
+    "restored": 11,
+    "changed": 1,
+    "blocked": 2,
+    "refused": 0,
+    "gone": 0,
+    "blockedBy": _BLOCKED_BY,
+    "digest": _SHA256,
+}
+_UNDO_PREVIEW = {
+    "possible": True,
+    "reason": None,
+    "reversible": 989,
+    "toDelete": 978,
+    "toRestore": 11,
+    "fields": {"name": 11},
+    "changed": 1,
+    "blocked": 2,
+    "gone": 0,
+    "reverted": 0,
+    "blockedBy": _BLOCKED_BY,
+    "samples": [
+        {
+            "row": 4,
+            "line": 5,
+            "status": "updated",
+            "targetKey": ["42"],
+            "issue": {
+                "code": "CHANGED_SINCE",
+                "message": "The target's row was written since by somebody else; it was kept.",
+                "field": None,
+                "value": None,
+                "metadata": None,
+            },
+            "fields": [{"name": "name", "before": "Bob", "now": "Robert"}],
+        }
+    ],
+    "until": "2026-11-23T09:00:04Z",
 }
 _EXPORT_JOB = {
     "id": _EXPORT,
@@ -255,6 +309,9 @@ EXAMPLES: dict[str, Any] = {
             }
         ],
     },
+    "UndoRequest": {"statuses": ["created"]},
+    "UndoPreviewAnswer": _UNDO_PREVIEW,
+    "UndoReceiptAnswer": _UNDO_RECEIPT,
     "ResultsSummary": {"counts": _COUNTS, "issues": _ISSUES},
     "ReceiptAnswer": _RECEIPT,
     "ImporterSummary": _IMPORTER,
@@ -349,6 +406,8 @@ REFUSALS: dict[Code, dict[str, Any]] = {
         "detail": "The context for parcels doesn't fit: registration: A value is required.",
         "hint": "It has registration.",
     },
+    Code.UNDO_NOT_POSSIBLE: {"detail": "bookings doesn't let its imports be taken back."},
+    Code.UNDO_NOT_FOUND: {"detail": "Job BU20261116000001 was not taken back."},
     Code.JOB_BUSY: {"detail": "Job BU20261116000001 is being worked on by another process.", "hint": "Wait for it."},
     Code.WRONG_OFFSET: {
         "detail": "Upload-Offset is 0, and 1,048,576 bytes have come.",

@@ -79,6 +79,7 @@ TAGS = {
     "uploads": "Large files over bad networks, piece by piece: [tus 1.0](https://tus.io/protocols/resumable-upload).",
     "moves": "Start, pause, resume, cancel a job, or try rows again.",
     "values": "What the values of a file stand for that are looked up or chosen; decisions that are remembered.",
+    "undo": "Take back what a job wrote: look first, have it done, read what it did.",
     "importers": "What files can be for, and what each importer takes.",
     "rows": "The rows of a job, each with what became of it, and what is pending in all jobs.",
     "exports": "Rows out: as a stream, or as a file that is written in the background.",

@@ -24,6 +24,7 @@ COMMANDS = {
     "pause": ("moves:pause", "Have a job stop for now."),
     "cancel": ("moves:cancel", "Have a job stop for good; what is done stays."),
     "reprocess": ("moves:reprocess", "Try rows of a job again that failed or were skipped."),
+    "undo": ("undo:undo", "Take back what a job wrote to its table."),
     "jobs": ("jobs:jobs", "The latest jobs and how far they are."),
     "rows": ("rows:rows", "What became of the rows of a job."),
     "receipt": ("receipt:receipt", "A job on one page: file, mapping, balance, who and when."),
@@ -42,7 +43,7 @@ COMMANDS = {
 """Where each command is, and what the list of commands says about it."""
 
 FOR_SERVERS = (
-    *("import", "resume", "values", "decisions", "pause", "cancel", "reprocess"),
+    *("import", "resume", "values", "decisions", "pause", "cancel", "reprocess", "undo"),
     *("jobs", "rows", "receipt", "export", "importers"),
     "doctor",
 )

@@ -7,7 +7,17 @@ from uuid import UUID
 
 import typer
 
-from rowcall.client.answers import Importer, ImporterSummary, Item, Job, Receipt, Reprocessed, View
+from rowcall.client.answers import (
+    Importer,
+    ImporterSummary,
+    Item,
+    Job,
+    Receipt,
+    Reprocessed,
+    UndoPreview,
+    UndoReceipt,
+    View,
+)
 from rowcall.client.value_answers import (
     Candidates,
     RevokedDecision,
@@ -68,6 +78,14 @@ class Desk(ValueDesk, Protocol):
     def pause(self, job: str) -> Job: ...
     def cancel(self, job: str) -> Job: ...
     def reprocess(self, job: str, view: View | None = None, *, rows: list[int] | None = None) -> Reprocessed: ...
+    def preview_undo(
+        self, job: str, view: View | None = None, *, rows: list[int] | None = None, partial: bool = False
+    ) -> UndoPreview: ...
+    def undo(
+        self, job: str, view: View | None = None, *, rows: list[int] | None = None, partial: bool = False
+    ) -> Job: ...
+    def wait(self, job: str) -> Job: ...
+    def undo_receipt(self, job: str) -> UndoReceipt: ...
     def importers(self) -> list[ImporterSummary]: ...
     def importer(self, name: str) -> Importer: ...
 

@@ -69,7 +69,7 @@ def say(text: str) -> None:
 def _exit_code(job: Job) -> int:
     if job.state in (State.COMPLETED, State.COMPLETED_WITH_ERRORS, State.VALIDATED):
         return 2 if job.counts.failed else 0
-    return 1
+    return 0 if job.state == State.REVERTED else 1
 
 
 def _document(end: End, failure: RowcallError | None) -> dict[str, Any]:
@@ -133,6 +133,8 @@ def _what_now(job: Job) -> str:
     if job.state == State.SUPERSEDED:
         newer = job.superseded_by.number if job.superseded_by else "a newer one"
         return f"Nothing was changed: job {newer} took its place."
+    if job.state == State.REVERTED:
+        return "Nothing of it is left: what it wrote was taken back."
     if job.state == State.INVALID:
         return f"[red]Nothing was imported:[/] {job.importer} takes all rows of a file or none."
     return ""

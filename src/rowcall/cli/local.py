@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -11,14 +12,15 @@ from psycopg import Connection
 
 from rowcall.cli.local_values import LocalValues
 from rowcall.client import answers
-from rowcall.client.answers import ImporterSummary, Item, Reprocessed, View
+from rowcall.client.answers import ImporterSummary, Item, Reprocessed, UndoPreview, UndoReceipt, View
 from rowcall.config import Settings
 from rowcall.engine import documents, moves
 from rowcall.engine.receipt import receipt_of
+from rowcall.engine.undo import preview_undo, undo_of
 from rowcall.importer.registry import load_registry
 from rowcall.model import WORKING
 from rowcall.store import jobs
-from rowcall.store.db import open_database
+from rowcall.store.db import Database, open_database
 from rowcall.store.grid import Wanted, results_of
 from rowcall.store.jobs import Job, JobCounts
 from rowcall.store.mappings import columns_of
@@ -44,8 +46,11 @@ class Local(LocalValues):
 
     @cached_property
     def _connection(self) -> Connection[Any]:
-        database = self._stack.enter_context(open_database(self._settings))
-        return self._stack.enter_context(database.connect("command"))
+        return self._stack.enter_context(self._database.connect("command"))
+
+    @cached_property
+    def _database(self) -> Database:
+        return self._stack.enter_context(open_database(self._settings))
 
     def jobs(
         self, *, state: str | None, importer: str | None, scope: str | None = None, most: int | None
@@ -80,9 +85,7 @@ class Local(LocalValues):
     def reprocess(self, job: str, view: View | None = None, *, rows: list[int] | None = None) -> Reprocessed:
         """Have rows tried again."""
         view, registry, count = view or View(), load_registry(), 0
-        numbers = tuple(rows) if rows is not None else None
-        statuses = moves.to_try_again(view.statuses or None, rows)
-        wanted = Wanted(statuses=statuses, code=view.code, field=view.field, text=view.text, rows=numbers)
+        wanted = replace(_wanted(view, rows), statuses=moves.to_try_again(view.statuses or None, rows))
 
         def again(connection: Connection[Any], found: Job) -> Job:
             nonlocal count
@@ -90,6 +93,43 @@ class Local(LocalValues):
             return now
 
         return Reprocessed(job=self._moved(job, again), rows=count)
+
+    def preview_undo(
+        self, job: str, view: View | None = None, *, rows: list[int] | None = None, partial: bool = False
+    ) -> UndoPreview:
+        """What an undo would do now."""
+        found = jobs.get_job(self._connection, job)
+        moves.require(found, "undo")
+        importer, days = load_registry().importer(found.importer), self._settings.retention_ended_days
+        wanted = _wanted(view or View(), rows)
+        seen = preview_undo(self._connection, found, importer, wanted, partial=partial, retention_days=days)
+        return as_answer(UndoPreview, documents.undo_preview_document(seen))
+
+    def undo(
+        self, job: str, view: View | None = None, *, rows: list[int] | None = None, partial: bool = False
+    ) -> answers.Job:
+        """Have what a job wrote taken back."""
+        registry, wanted = load_registry(), _wanted(view or View(), rows)
+
+        def back(connection: Connection[Any], found: Job) -> Job:
+            importer = registry.importer(found.importer)
+            return moves.undo(connection, found, importer, wanted, partial=partial, account=jobs.system_account())
+
+        return self._moved(job, back)
+
+    def wait(self, job: str) -> answers.Job:
+        """The job when this process has done what it can: jobs in the background are for workers."""
+        from rowcall.engine.run import Run, run_job
+
+        now = jobs.get_job(self._connection, job)
+        if now.state in WORKING and not now.background:
+            now = run_job(Run(self._database, load_registry().importer(now.importer), self._settings), now)
+        return told_job(now, jobs.counts_of(self._connection, now))
+
+    def undo_receipt(self, job: str) -> UndoReceipt:
+        """What the latest undo of a job did."""
+        found = jobs.get_job(self._connection, job)
+        return as_answer(UndoReceipt, documents.undo_receipt_document(found, undo_of(self._connection, found)))
 
     def _moved(self, job: str, move: Callable[[Connection[Any], Job], Job]) -> answers.Job:
         from rowcall.worker.queue import migrate_queue, nudge  # Procrastinate takes its time
@@ -109,6 +149,11 @@ class Local(LocalValues):
     def importer(self, name: str) -> answers.Importer:
         """All about one."""
         return as_answer(answers.Importer, documents.importer_document(load_registry().importer(name)))
+
+
+def _wanted(view: View, rows: list[int] | None) -> Wanted:
+    numbers = tuple(rows) if rows is not None else None
+    return Wanted(statuses=view.statuses, code=view.code, field=view.field, text=view.text, rows=numbers)
 
 
 def told_job(job: Job, counts: JobCounts) -> answers.Job:

@@ -15,7 +15,7 @@ from rowcall.cli.desk import Server, desk
 from rowcall.cli.jobs import coloured
 from rowcall.cli.options import AsJson
 from rowcall.cli.screen import WIDTH, document, screen, table, visible
-from rowcall.client.answers import Column, Receipt
+from rowcall.client.answers import Column, Dependents, Receipt, UndoReceipt
 from rowcall.model import State
 
 _PARTS = ("created", "updated", "unchanged", "skipped", "failed")
@@ -66,6 +66,30 @@ def show(console: Console, made: Receipt) -> None:
     if made.issues:
         issues = [(f"{i.count:,}", i.status, literal(i.code), literal(i.field or "")) for i in made.issues]
         console.print(table(("rows", "status", "issue", "field"), issues, whole=2, width=console.width))
+    for undone in made.undos:
+        show_undo(console, undone)
+
+
+def show_undo(console: Console, done: UndoReceipt) -> None:
+    """What an undo did, to be read."""
+    ended = _moment(done.completed_at)
+    console.print(f"\n[bold]Undo {done.number}[/] by {literal(done.account)}, {ended}  [dim]{done.digest}[/]")
+    if done.which:
+        asked = ", ".join(f"{name} {value}" for name, value in done.which.items())
+        console.print(f"[dim]only rows with {literal(visible(asked))}[/]")
+    console.print(f"{done.deleted:,} deleted, {done.restored:,} restored, {done.gone:,} were gone")
+    if done.kept:
+        why = f"{done.changed:,} changed since, {done.blocked:,} referred to, {done.refused:,} refused"
+        console.print(f"[yellow]{done.kept:,} kept:[/] {why}")
+    show_dependents(console, done.blocked_by)
+
+
+def show_dependents(console: Console, found: list[Dependents]) -> None:
+    """What refers to rows that therefore stay."""
+    for each in found:
+        many = "an unknown number of" if each.dependents is None else f"{each.dependents:,}"
+        told = f"{many} rows of {each.table} refer to {each.blocked:,} of them ({each.constraint})"
+        console.print(f"  [dim]{literal(told)}[/]")
 
 
 def _facts(made: Receipt) -> Table:

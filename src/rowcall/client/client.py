@@ -24,6 +24,8 @@ from rowcall.client.answers import (
     Receipt,
     Reprocessed,
     Summary,
+    UndoPreview,
+    UndoReceipt,
     View,
     Wire,
 )
@@ -205,10 +207,31 @@ class Client(ValueCalls):
 
     def reprocess(self, job: AnyJob, view: View | None = None, *, rows: list[int] | None = None) -> Reprocessed:
         """Try rows again that failed, or the failed and skipped ones of a view, or those with these numbers."""
-        view = view or View()
-        which = {"code": view.code, "field": view.field, "text": view.text}
-        order = {**which, "statuses": view.statuses or None, "rows": rows}
+        order = {**_which(view or View()), "rows": rows}
         return self._asking.ask(Reprocessed, "POST", f"{self._path(job)}/reprocess", safe=False, **_json(order))
+
+    def preview_undo(
+        self, job: AnyJob, view: View | None = None, *, rows: list[int] | None = None, partial: bool = False
+    ) -> UndoPreview:
+        """What an undo of a job would do now, or of the rows of a view, or of those with these numbers."""
+        asked = {name: value for name, value in _query(view or View()).items() if name != "sort"}
+        params = _given({**asked, "rows": rows, "partial": "true" if partial else None})
+        return self._asking.ask(UndoPreview, "GET", f"{self._path(job)}/undo", params=params)
+
+    def undo(
+        self, job: AnyJob, view: View | None = None, *, rows: list[int] | None = None, partial: bool = False
+    ) -> Job:
+        """Take back what a job wrote, or the rows of a view, or those with these numbers; `wait` for it.
+
+        `partial`: of an import that is all or nothing, also if some rows have to stay.
+        """
+        order = {**_which(view or View()), "rows": rows, "partial": partial}
+        return self._move(job, "undo", **_json(order))
+
+    def undo_receipt(self, job: AnyJob, number: int | None = None) -> UndoReceipt:
+        """What an undo of a job did, the latest unless another is named."""
+        params = _given({"number": number})
+        return self._asking.ask(UndoReceipt, "GET", f"{self._path(job)}/undo/receipt", params=params)
 
     def _move(self, job: AnyJob, name: str, **more: Any) -> Job:
         return self._asking.ask(Job, "POST", f"{self._path(job)}/{name}", safe=False, **more)
@@ -325,6 +348,10 @@ def _query(view: View) -> dict[str, str | None]:
         "text": view.text,
         "sort": view.sort,
     }
+
+
+def _which(view: View) -> dict[str, Any]:
+    return {"statuses": view.statuses or None, "code": view.code, "field": view.field, "text": view.text}
 
 
 def _given(asked: dict[str, Any]) -> dict[str, Any]:

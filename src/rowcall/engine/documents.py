@@ -8,6 +8,7 @@ from typing import Any
 
 from rowcall.engine.moves import allowed
 from rowcall.engine.receipt import Receipt
+from rowcall.engine.undo import UndoPreview
 from rowcall.importer import Field, Importer
 from rowcall.model import State, Status
 from rowcall.store.edits import CellEdit
@@ -15,6 +16,7 @@ from rowcall.store.grid import RowResult
 from rowcall.store.jobs import Job, JobCounts
 from rowcall.store.mappings import ColumnMapping
 from rowcall.store.results import IssueCount
+from rowcall.store.undos import Undone
 
 _SHARED = frozenset(part.name for part in fields(Field))
 
@@ -178,7 +180,62 @@ def receipt_document(made: Receipt) -> dict[str, Any]:
         "balanced": balance.holds,
         "issues": [issue_count_document(issue) for issue in made.issues],
         "edits": [{"account": each.account, "rows": each.rows, "cells": each.cells} for each in made.edits],
+        "undos": [undo_receipt_document(job, done) for done in made.undos],
         "error": job.last_error,
+    }
+
+
+def undo_preview_document(seen: UndoPreview) -> dict[str, Any]:
+    """What an undo would do, for a program."""
+    return {
+        "possible": seen.refusal is None,
+        "reason": seen.refusal,
+        "reversible": seen.reversible,
+        "toDelete": seen.to_delete,
+        "toRestore": seen.to_restore,
+        "fields": seen.fields,
+        "changed": seen.changed,
+        "blocked": seen.blocked,
+        "gone": seen.gone,
+        "reverted": seen.reverted,
+        "blockedBy": seen.blocked_by,
+        "samples": [_undo_sample_document(sample) for sample in seen.samples],
+        "until": seen.until,
+    }
+
+
+def _undo_sample_document(sample: dict[str, Any]) -> dict[str, Any]:
+    before: dict[str, Any] = sample["before"] or {}
+    now: dict[str, Any] = sample["now"]
+    differing = [name for name in now if name not in before or before[name] != now[name]]
+    return {
+        **{name: sample[name] for name in ("row", "line", "status", "issue")},
+        "targetKey": sample["target_key"],
+        "fields": [{"name": name, "before": before.get(name), "now": now[name]} for name in differing],
+    }
+
+
+def undo_receipt_document(job: Job, done: Undone) -> dict[str, Any]:
+    """What an undo did, for a program."""
+    undo = done.undo
+    asked = {name: getattr(undo.which, name) for name in ("statuses", "code", "field", "text", "rows")}
+    results = ("deleted", "restored", "changed", "blocked", "refused", "gone")
+    return {
+        "jobId": job.id,
+        "jobNumber": job.number,
+        "importer": job.importer,
+        "file": file_document(job),
+        "number": undo.number,
+        "state": job.state,
+        "account": undo.account,
+        "requestId": undo.request_id,
+        "createdAt": undo.created_at,
+        "completedAt": undo.completed_at,
+        "which": {name: value for name, value in asked.items() if value},
+        "partial": undo.partial,
+        **{name: getattr(done, name) for name in results},
+        "blockedBy": done.blocked_by,
+        "digest": done.digest,
     }
 
 

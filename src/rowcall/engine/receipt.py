@@ -13,6 +13,7 @@ from rowcall.store.edits import EditCount, count_edits
 from rowcall.store.jobs import Job
 from rowcall.store.mappings import ColumnMapping, columns_of
 from rowcall.store.results import IssueCount, count_issues, last_sign_of
+from rowcall.store.undos import Undone, undos_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,7 @@ class Receipt:
     last_sign: datetime
     edits: list[EditCount]
     """Who corrected how much."""
+    undos: list[Undone]
 
     @property
     def milliseconds(self) -> int:
@@ -52,6 +54,7 @@ def receipt_of(connection: Connection[Any], job: Job, importer: type[Importer] |
         issues=count_issues(connection, job.id),
         last_sign=last_sign_of(connection, job),
         edits=count_edits(connection, job.id),
+        undos=undos_of(connection, job),
     )
 
 

@@ -26,7 +26,7 @@ from rowcall.store.referrers import referrers_of
 from rowcall.store.targets import describe
 from rowcall.store.trial import try_in_halves
 from rowcall.store.undoing import Undoing
-from rowcall.store.undos import Undo
+from rowcall.store.undos import Undo, Undone
 from rowcall.store.writing import Dropped
 
 _AT_ONCE = 5_000
@@ -148,6 +148,15 @@ def _incomplete(importer: type[Importer], kept: int) -> Final:
     return Final(
         Code.UNDO_INCOMPLETE, told, hint="Look at the preview; ask for a partial undo to take back the others."
     )
+
+
+def undo_of(connection: Connection[Any], job: Job, number: int | None = None) -> Undone:
+    """An undo of a job, the latest unless another is named."""
+    found = [done for done in undos.undos_of(connection, job) if number in (None, done.undo.number)]
+    if not found:
+        told = f"Job {job.number} was not taken back{f' {number} times' if number else ''}."
+        raise Final(Code.UNDO_NOT_FOUND, told)
+    return found[-1]
 
 
 def nothing_to_undo(job: Job) -> Final:
