@@ -274,6 +274,21 @@ EXAMPLES: dict[str, Any] = {
     "UrlImport": {"url": "https://example.org/users.csv", "importer": "users", "config": {"mode": "upsert"}},
     "JobAnswer": _JOB,
     "JobPage": {"items": [_JOB], "next": None},
+    "FingerprintAnswer": {
+        "verdict": "warn",
+        "note": "3 of 40 rows that are there by their key are about something else: 8%, and 5% are worth a question.",
+        "sampled": 200,
+        "matched": 40,
+        "mismatched": 3,
+        "warn": 0.05,
+        "abort": 0.3,
+        "findings": [
+            {"row": 17, "line": 18, "key": ["1017"], "field": "first_name", "found": "Bob", "expected": "Ann"}
+        ],
+        "checkedAt": _BEGAN,
+        "acknowledgedBy": None,
+        "acknowledgedAt": None,
+    },
     "ItemPage": {"items": [_ITEM], "next": None},
     "PendingPage": {"items": [_PENDING], "next": None},
     "AttemptAnswer": {name: _ITEM[name] for name in ("attempt", "status", "issues", "targetKey", "at")},

@@ -68,6 +68,14 @@ def submit_import(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
     )
 
 
+@router.post("/fingerprint/acknowledge", status_code=202, responses=_REFUSED)
+def acknowledge_fingerprint(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
+    """Let a job go on in FINGERPRINT_WARN, though some of its rows differ from the target. Who and when is kept."""
+    return moved(
+        at, caller, job_id, "acknowledge", lambda connection, job: moves.acknowledge(connection, job, caller.account)
+    )
+
+
 @router.post("/pause", status_code=202, responses=_REFUSED)
 def pause_import(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
     """Stop a job for now: the batches under way end, and what is done stays."""
@@ -94,7 +102,10 @@ def kickoff_import(
 @router.post("/cancel", status_code=202, responses=_REFUSED)
 @router.delete("", status_code=202, responses=_REFUSED, operation_id="deleteImport", summary="Delete import")
 def cancel_import(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
-    """Stop a job for good: the batches under way end, what is done stays, the other rows are cancelled."""
+    """Stop a job for good: the batches under way end, what is done stays, the other rows are cancelled.
+
+    In FINGERPRINT_ABORT it becomes FAILED, and what was found is kept.
+    """
     return moved(at, caller, job_id, "cancel", moves.cancel)
 
 

@@ -21,6 +21,8 @@ COMMANDS = {
     "resume": ("import_:resume", "Go on with a job that was interrupted, or commit one that was previewed."),
     "values": ("values:values", "What the values of a job's file stand for, to see and to say."),
     "decisions": ("decisions:decisions", "What was decided of values and is remembered: list, revoke."),
+    "fingerprint": ("fingerprint:fingerprint", "What differs between a file and the target, in a sample of its rows."),
+    "acknowledge": ("fingerprint:acknowledge", "Let a job go on though some rows differ from the target."),
     "pause": ("moves:pause", "Have a job stop for now."),
     "cancel": ("moves:cancel", "Have a job stop for good; what is done stays."),
     "reprocess": ("moves:reprocess", "Try rows of a job again that failed or were skipped."),
@@ -45,7 +47,7 @@ COMMANDS = {
 FOR_SERVERS = (
     *("import", "resume", "values", "decisions", "pause", "cancel", "reprocess", "undo"),
     *("jobs", "rows", "receipt", "export", "importers"),
-    "doctor",
+    *("fingerprint", "acknowledge", "doctor"),
 )
 """Those that take --server."""
 

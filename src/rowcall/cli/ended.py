@@ -13,12 +13,14 @@ from rich.markup import escape as literal
 from rowcall.cli.jobs import coloured
 from rowcall.cli.rows import issues_table
 from rowcall.cli.screen import document, screen, visible
-from rowcall.client.answers import Item, Job
+from rowcall.client.answers import Fingerprint, Item, Job
 from rowcall.engine.failures import failure_document, failure_of
 from rowcall.errors import RowcallError
 from rowcall.model import State
 
 SHOWN = 10
+STOPPED = (State.FINGERPRINT_WARN, State.FINGERPRINT_ABORT)
+"""Where a job waits because its file differs from the target."""
 """Failed rows that are shown."""
 
 
@@ -32,6 +34,8 @@ class End:
     """Columns that no field takes."""
     failed: list[Item]
     milliseconds: int
+    fingerprint: Fingerprint | None = None
+    """What was found when the file was compared with the target, if it was."""
 
 
 def tell_end(end: End, failure: RowcallError | None, *, as_json: bool) -> NoReturn:
@@ -88,6 +92,7 @@ def _document(end: End, failure: RowcallError | None) -> dict[str, Any]:
         "durationMs": end.milliseconds,
         "unusedColumns": end.unused,
         "issues": end.failed,
+        "fingerprint": end.fingerprint,
         "error": failure_document(failure) if failure else None,
     }
 
@@ -114,11 +119,24 @@ def _show(console: Console, end: End) -> None:
         console.print(issues_table(end.failed, console.width))
     if counts.failed > len(end.failed):
         console.print(f"[dim]All {counts.failed:,} failed rows: rowcall rows {job.number} --status failed[/]")
+    if end.fingerprint and job.state in STOPPED:
+        from rowcall.cli.fingerprint import show_fingerprint
+
+        show_fingerprint(console, end.fingerprint, SHOWN)
     if said := _what_now(job):
         console.print(said)
 
 
+def way_on(state: str, number: str) -> str:
+    """What can be done where a file differs from the target."""
+    if state == State.FINGERPRINT_WARN:
+        return f"Go on with: rowcall acknowledge {number}; end it with: rowcall cancel {number}"
+    return f"Too many rows differ from the target. End it with: rowcall cancel {number}"
+
+
 def _what_now(job: Job) -> str:
+    if job.state in STOPPED:
+        return f"Nothing is changed. {way_on(job.state, job.number)}"
     if job.dry_run:
         return "A dry run: nothing was changed."
     if job.state == State.VALIDATED:

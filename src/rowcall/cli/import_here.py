@@ -9,18 +9,18 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import BinaryIO, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 import psycopg
 from rich.console import Console
 
-from rowcall.cli.ended import SHOWN, End, failing, say, tell_end
+from rowcall.cli.ended import SHOWN, End, failing, say, tell_end, way_on
 from rowcall.cli.local import as_answer, told_job
 from rowcall.cli.progress import job_progress
-from rowcall.client.answers import ImportConfig, Item
+from rowcall.client.answers import Fingerprint, ImportConfig, Item
 from rowcall.config import Settings, settings_from
 from rowcall.engine import moves
-from rowcall.engine.documents import row_document
+from rowcall.engine.documents import fingerprint_document, row_document
 from rowcall.engine.failures import failure_of
 from rowcall.engine.fetch import fetched
 from rowcall.engine.finish import start_processing
@@ -36,6 +36,7 @@ from rowcall.sources.place import is_url, parsed
 from rowcall.store import jobs
 from rowcall.store.db import Database, open_database
 from rowcall.store.files import file_store
+from rowcall.store.fingerprints import check_of
 from rowcall.store.grid import Wanted, results_of
 from rowcall.store.jobs import Job, JobConfig, JobCounts
 from rowcall.store.mappings import columns_of
@@ -146,6 +147,8 @@ def _take_up(database: Database, job: Job, importer: type[Importer]) -> None:
                 start_processing(control, job, importer)
         elif job.state is State.PAUSED:
             moves.resume(control, job)
+        elif job.state in (State.FINGERPRINT_WARN, State.FINGERPRINT_ABORT):
+            raise Final(Code.WRONG_STATE, f"Job {job.number} is {job.state}.", hint=way_on(job.state, job.number))
         elif job.ended or job.state is State.VALIDATED:
             what = "was a dry run" if job.config.dry_run and not job.ended else f"is {job.state}"
             raise Final(
@@ -214,6 +217,12 @@ def _look(run: Run, job: Job) -> End:
                 unused=[c.header for c in columns if not c.target_field] if run.importer.target else [],
                 failed=[as_answer(Item, row_document(result, headers)) for result in failed],
                 milliseconds=round(took.total_seconds() * 1000),
+                fingerprint=_found(connection, job),
             )
     except (psycopg.Error, Retryable):
         return End(job=told_job(job, JobCounts()), mode=mode, unused=[], failed=[], milliseconds=0)
+
+
+def _found(connection: psycopg.Connection[Any], job: Job) -> Fingerprint | None:
+    found = check_of(connection, job.id)
+    return found and as_answer(Fingerprint, fingerprint_document(found))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import NoReturn
 
-from rowcall.cli.ended import SHOWN, End, failing, tell_end
+from rowcall.cli.ended import SHOWN, STOPPED, End, failing, tell_end, way_on
 from rowcall.cli.progress import job_progress
 from rowcall.client import Client, ImportConfig, Job, View
 from rowcall.errors import Final, Retryable, RowcallError, ServerUnavailable
@@ -55,6 +55,8 @@ def _way_on(client: Client, job: Job) -> Callable[[Job], Job] | None:
     for name, move in (("submit", client.submit), ("resume", client.resume), ("start", client.start)):
         if name in job.allowed:
             return move
+    if job.state in STOPPED:
+        raise Final(Code.WRONG_STATE, f"Job {job.number} is {job.state}.", hint=way_on(job.state, job.number))
     if job.rests:
         what = "was a dry run" if job.dry_run and job.state == State.VALIDATED else f"is {job.state}"
         told = f"Job {job.number} {what}: there is nothing to go on with."
@@ -99,6 +101,7 @@ def _look(client: Client, job: Job) -> End:
         unused=receipt.unused_columns,
         failed=list(failed),
         milliseconds=receipt.duration_ms,
+        fingerprint=client.fingerprint(job) if job.state in STOPPED else None,
     )
 
 

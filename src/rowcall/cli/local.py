@@ -21,6 +21,7 @@ from rowcall.importer.registry import load_registry
 from rowcall.model import WORKING
 from rowcall.store import jobs
 from rowcall.store.db import Database, open_database
+from rowcall.store.fingerprints import check_of
 from rowcall.store.grid import Wanted, results_of
 from rowcall.store.jobs import Job, JobCounts
 from rowcall.store.mappings import columns_of
@@ -73,6 +74,15 @@ class Local(LocalValues):
         found = jobs.get_job(self._connection, job)
         made = receipt_of(self._connection, found, load_registry().by_name().get(found.importer))
         return as_answer(answers.Receipt, documents.receipt_document(made))
+
+    def fingerprint(self, job: str) -> answers.Fingerprint:
+        """Whether its file is about the same things as the target."""
+        found = check_of(self._connection, jobs.get_job(self._connection, job).id)
+        return as_answer(answers.Fingerprint, documents.fingerprint_document(found))
+
+    def acknowledge(self, job: str) -> answers.Job:
+        """Let a job go on though some of its rows differ from the target."""
+        return self._moved(job, lambda connection, found: moves.acknowledge(connection, found, jobs.system_account()))
 
     def pause(self, job: str) -> answers.Job:
         """Have a job stop for now."""

@@ -157,6 +157,34 @@ class IssueCount(Wire, frozen=True, kw_only=True):
     first_row: int
 
 
+class FingerprintFinding(Wire, frozen=True, kw_only=True):
+    """A row of the file whose key is somebody else's in the target."""
+
+    row: int
+    line: int | None = None
+    key: list[str] = []
+    field: str
+    found: str | None = None
+    expected: str | None = None
+
+
+class Fingerprint(Wire, frozen=True, kw_only=True):
+    """Whether a file is about the same things as the target, as a sample of its rows tells."""
+
+    verdict: str | None = None
+    """pass, warn or abort; None: nobody has looked."""
+    note: str = ""
+    sampled: int = 0
+    matched: int = 0
+    mismatched: int = 0
+    warn: float | None = None
+    abort: float | None = None
+    findings: list[FingerprintFinding] = []
+    checked_at: datetime | None = None
+    acknowledged_by: str | None = None
+    acknowledged_at: datetime | None = None
+
+
 class Summary(Wire, frozen=True, kw_only=True):
     """What became of the rows, counted."""
 

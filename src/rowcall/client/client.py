@@ -14,6 +14,7 @@ import msgspec
 from rowcall.client.answers import (
     Export,
     ExportOrder,
+    Fingerprint,
     ImportConfig,
     Importer,
     ImporterSummary,
@@ -158,6 +159,10 @@ class Client(ValueCalls):
         """A job on one page."""
         return self._asking.ask(Receipt, "GET", f"{self._path(job)}/receipt")
 
+    def fingerprint(self, job: AnyJob) -> Fingerprint:
+        """Whether its file is about the same things as the target, and what differs."""
+        return self._asking.ask(Fingerprint, "GET", f"{self._path(job)}/fingerprint")
+
     def summary(self, job: AnyJob) -> Summary:
         """How many rows came to what, and what was wrong with how many."""
         return self._asking.ask(Summary, "GET", f"{self._path(job)}/results/summary")
@@ -188,6 +193,10 @@ class Client(ValueCalls):
     def submit(self, job: AnyJob) -> Job:
         """Commit a job that waits after its preview."""
         return self._move(job, "submit")
+
+    def acknowledge(self, job: AnyJob) -> Job:
+        """Let a job go on though some of its rows differ from the target."""
+        return self._move(job, "fingerprint/acknowledge")
 
     def pause(self, job: AnyJob) -> Job:
         """Stop a job for now."""

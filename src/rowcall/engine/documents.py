@@ -1,7 +1,7 @@
 """What programs are told, on the command line and over HTTP: jobs, rows, receipts, importers as JSON."""
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from datetime import timedelta
 from itertools import zip_longest
 from typing import Any
@@ -12,6 +12,7 @@ from rowcall.engine.undo import UndoPreview
 from rowcall.importer import Field, Importer
 from rowcall.model import State, Status
 from rowcall.store.edits import CellEdit
+from rowcall.store.fingerprints import FingerprintCheck
 from rowcall.store.grid import RowResult
 from rowcall.store.jobs import Job, JobCounts
 from rowcall.store.mappings import ColumnMapping
@@ -45,6 +46,27 @@ def job_document(job: Job, counts: JobCounts) -> dict[str, Any]:
         "wish": job.wish,
         "allowed": allowed(job),
         "error": job.last_error,
+    }
+
+
+def fingerprint_document(found: FingerprintCheck | None) -> dict[str, Any]:
+    """What the check of a fingerprint found, for a program."""
+    if found is None:
+        told = {"verdict": None, "note": "Nobody has looked.", "sampled": 0, "matched": 0, "mismatched": 0}
+        none = dict.fromkeys(("warn", "abort", "checkedAt", "acknowledgedBy", "acknowledgedAt"))
+        return {**told, **none, "findings": []}
+    return {
+        "verdict": found.verdict,
+        "note": found.note,
+        "sampled": found.sampled,
+        "matched": found.matched,
+        "mismatched": found.mismatched,
+        "warn": found.warn,
+        "abort": found.abort,
+        "findings": [asdict(finding) for finding in found.findings],
+        "checkedAt": found.checked_at,
+        "acknowledgedBy": found.acknowledged_by,
+        "acknowledgedAt": found.acknowledged_at,
     }
 
 

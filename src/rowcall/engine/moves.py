@@ -15,6 +15,7 @@ from rowcall.errors import Final, WrongState
 from rowcall.importer import Importer, WholeFileImporter
 from rowcall.model import WORKING, Code, State, Wish
 from rowcall.store import jobs, undos
+from rowcall.store.fingerprints import FingerprintCheck, check_of, note_acknowledged
 from rowcall.store.grid import Wanted
 from rowcall.store.jobs import Job
 from rowcall.store.queries import query
@@ -25,12 +26,13 @@ ASKED: dict[str, frozenset[State]] = {
     "map": frozenset({State.COLUMN_MAPPING}),
     "decide": frozenset({State.CELL_MAPPING}),
     "confirm": frozenset({State.COLUMN_MAPPING, State.CELL_MAPPING}),
+    "acknowledge": frozenset({State.FINGERPRINT_WARN}),
     "submit": frozenset({State.VALIDATED}),
     "edit": frozenset({State.VALIDATED, State.COMPLETED, State.COMPLETED_WITH_ERRORS}),
     "pause": WORKING,
     "resume": frozenset({State.PAUSED}),
     "kickoff": frozenset({State.UPLOADED, State.PAUSED}),
-    "cancel": WORKING | {State.VALIDATED, State.PAUSED},
+    "cancel": WORKING | {State.VALIDATED, State.PAUSED, State.FINGERPRINT_WARN, State.FINGERPRINT_ABORT},
     "reprocess": frozenset({State.COMPLETED, State.COMPLETED_WITH_ERRORS}),
     "undo": frozenset({State.COMPLETED, State.COMPLETED_WITH_ERRORS, State.CANCELLED}),
 }
@@ -95,6 +97,23 @@ def submit(connection: Connection[Any], job: Job, importer: type[Importer]) -> J
     return start_processing(connection, job, importer)
 
 
+def acknowledge(connection: Connection[Any], job: Job, who: str) -> Job:
+    """Let a job go on whose rows differ from the target's, as somebody has seen. Called in a transaction."""
+    require(job, "acknowledge")
+    note_acknowledged(connection, job.id, who)
+    return jobs.move(connection, job, State.FINGERPRINT_CHECK)
+
+
+def mismatch(job: Job, found: FingerprintCheck) -> Final:
+    """Why a job goes no further."""
+    return Final(
+        Code.FINGERPRINT_MISMATCH,
+        f"The file doesn't seem to be about what {job.importer} has: {found.note}",
+        hint=f"See which with `rowcall fingerprint {job.number}`, end it with `rowcall cancel {job.number}`.",
+        over_http="See which at its `fingerprint`; DELETE the import to end it.",
+    )
+
+
 def pause(connection: Connection[Any], job: Job) -> Job:
     """Have a job stop for now. Called in a transaction."""
     require(job, "pause")
@@ -130,6 +149,9 @@ def granted(connection: Connection[Any], job: Job) -> Job | None:
 
 def _cancelled(connection: Connection[Any], job: Job) -> Job:
     state = job.paused_from or job.state
+    if state is State.FINGERPRINT_ABORT:
+        found = check_of(connection, job.id)
+        return jobs.move(connection, job, State.FAILED, error=mismatch(job, found) if found else None)
     if state is State.REVERTING:  # what is taken back stays so, and what is not is left as it is
         return end_undo(connection, job if job.state is state else jobs.move(connection, job, state))
     if state in (State.VALIDATING, State.VALIDATED):

@@ -21,11 +21,13 @@ from rowcall.engine.commit import Hopes, Route, commit_next, shortest_route
 from rowcall.engine.duplicates import decide_duplicates
 from rowcall.engine.failures import failure_of
 from rowcall.engine.fetch import fetch_file
+from rowcall.engine.fingerprint import check as check_fingerprint
+from rowcall.engine.fingerprint import fingerprint_of
 from rowcall.engine.finish import balance_of, finish_job, start_processing
 from rowcall.engine.ingest import Ingesting, ingest, open_file
 from rowcall.engine.items import process_items
 from rowcall.engine.map import asking, blank_is_none, decide_readings, map_columns, watched
-from rowcall.engine.moves import granted
+from rowcall.engine.moves import granted, mismatch
 from rowcall.engine.pace import Pace
 from rowcall.engine.reprocess import try_again
 from rowcall.engine.scratch import Scratch
@@ -42,6 +44,7 @@ from rowcall.importer import Importer, ItemImporter, WholeFileImporter
 from rowcall.model import WORKING, Code, Progress, State, Wish
 from rowcall.store import jobs, staging
 from rowcall.store.db import Database, translated
+from rowcall.store.fingerprints import check_of, forget_check, keep_check
 from rowcall.store.jobs import Job
 from rowcall.store.mappings import add_columns, columns_of, set_doubts, set_filled
 from rowcall.store.queries import query
@@ -87,6 +90,7 @@ def advance(run: Run, control: Connection[Any], job: Job) -> Job:
         State.UPLOADED: _bring_in,
         State.COLUMN_MAPPING: _map,
         State.CELL_MAPPING: _settle_values,
+        State.FINGERPRINT_CHECK: _compare,
         State.VALIDATING: _process,
         State.PROCESSING: _process,
         State.REVERTING: _take_back,
@@ -210,7 +214,7 @@ def _map(run: Run, control: Connection[Any], job: Job) -> Job:
         with control.transaction():
             control.execute(query("forget_value_fields"), {"id": job.id})
             return jobs.move(control, job, State.CELL_MAPPING)
-    return _begin(run, control, job)
+    return _settled(run, control, job)
 
 
 def _settle_values(run: Run, control: Connection[Any], job: Job) -> Job:
@@ -222,7 +226,32 @@ def _settle_values(run: Run, control: Connection[Any], job: Job) -> Job:
         ask_values.gather_values(control, work)
     if ask_values.is_open(control, job):
         return jobs.hold(control, job)
-    return jobs.move(control, job, State.PROCESSING) if under_way else _begin(run, control, job)
+    return jobs.move(control, job, State.PROCESSING) if under_way else _settled(run, control, job)
+
+
+def _settled(run: Run, control: Connection[Any], job: Job) -> Job:
+    """Columns and values are settled: have the file compared with the target first, if the importer wants that."""
+    if fingerprint_of(run.importer, job) is None:
+        return _begin(run, control, job)
+    with control.transaction():
+        forget_check(control, job.id)  # what was found, and seen, was of another mapping
+        return jobs.move(control, job, State.FINGERPRINT_CHECK)
+
+
+def _compare(run: Run, control: Connection[Any], job: Job) -> Job:
+    """FINGERPRINT_CHECK: look whether the file is about the same things as the target, unless somebody said so."""
+    seen, wanted = check_of(control, job.id), fingerprint_of(run.importer, job)
+    if wanted is None or (seen and seen.acknowledged_at):
+        return _begin(run, control, job)
+    work = prepare_work(control, job, run.importer, _scratch(run, job), dry=True)
+    found = check_fingerprint(control, work, wanted)
+    with control.transaction():
+        keep_check(control, job.id, found)
+        if found.verdict == "warn":
+            return jobs.move(control, job, State.FINGERPRINT_WARN)
+        if found.verdict == "abort":
+            return jobs.move(control, job, State.FINGERPRINT_ABORT, error=mismatch(job, found))
+    return _begin(run, control, job)
 
 
 def _begin(run: Run, control: Connection[Any], job: Job) -> Job:

@@ -9,6 +9,7 @@ from psycopg import Connection
 from rowcall.engine.meaning import meant
 from rowcall.engine.resolve import with_scopes
 from rowcall.engine.work import Work
+from rowcall.importer.fields import ColumnLimits
 from rowcall.store.rows import PROBLEMS, Sources
 
 
@@ -38,7 +39,7 @@ def _read(work: Work, rows: pl.DataFrame, name: str) -> pl.Series:
         return rows[name]
     default = field.default_value()
     if name in work.readings:
-        field = field.read_as(work.readings[name], work.limits[name])
+        field = field.read_as(work.readings[name], work.limits.get(name, ColumnLimits()))
     missing = pl.repeat(None, rows.height, dtype=pl.String, eager=True)
     texts = rows.select(field.clean()).to_series() if name in rows.columns else missing
     values = field.read(texts).alias(name)

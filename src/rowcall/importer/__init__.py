@@ -2,6 +2,7 @@
 
 from rowcall.importer.dates import Date, DateTime
 from rowcall.importer.fields import Check, ColumnLimits, ColumnReading, Field, folded, folded_values
+from rowcall.importer.fingerprint import Compared, Fingerprint, Mismatch
 from rowcall.importer.importer import Importer, ItemImporter, WholeFileImporter
 from rowcall.importer.lookups import Lookup
 from rowcall.importer.matching import Fail, Flow, OnMatch, OnMissing, Skip, Update, Version
@@ -16,12 +17,14 @@ __all__ = [
     "Choice",
     "ColumnLimits",
     "ColumnReading",
+    "Compared",
     "Date",
     "DateTime",
     "Decimal",
     "Email",
     "Fail",
     "Field",
+    "Fingerprint",
     "Flow",
     "Importer",
     "Integer",
@@ -30,6 +33,7 @@ __all__ = [
     "Json",
     "List",
     "Lookup",
+    "Mismatch",
     "OnMatch",
     "OnMissing",
     "RowOutcome",

@@ -15,6 +15,7 @@ from polars.exceptions import ComputeError, PolarsError
 
 from rowcall.errors import Final
 from rowcall.importer.fields import Field, Misdeclared, folded
+from rowcall.importer.fingerprint import MOST_SAMPLED, Fingerprint
 from rowcall.importer.lookups import Lookup
 from rowcall.importer.matching import Ask, Fail, Flow, Skip, Update, Version
 from rowcall.importer.numbers import Decimal
@@ -55,6 +56,10 @@ def declare(importer: Class) -> None:
     importer.context_fields = MappingProxyType(_context_fields(importer))
     importer.scope_keys = _names(importer.scope or ())
     _raise_for(importer, _context_mistakes(importer))
+    if isinstance(importer.fingerprint, Fingerprint):
+        _raise_for(importer, fingerprint_mistakes(importer, importer.fingerprint))
+    elif importer.fingerprint is not None and not callable(importer.fingerprint):  # pyright: ignore[reportUnnecessaryComparison] (anything may stand there)
+        _raise_for(importer, [".fingerprint: a Fingerprint is expected, or a method that gives one for a job."])
     importer.rules = tuple(_rule(importer, declared) for declared in _members(importer, RuleDeclaration).values())
 
 
@@ -268,6 +273,23 @@ def _context_mistakes(importer: Class) -> Iterator[str]:
             yield f".scope: {name!r} is not of the context. {meant}"
         elif not importer.context_fields[name].required and importer.context_fields[name].default is None:
             yield f".scope: {name!r} may be missing. Make it required, or give it a default."
+
+
+def fingerprint_mistakes(importer: Class, wanted: Fingerprint) -> Iterator[str]:
+    """What is wrong with what an importer wants compared."""
+    own: Any = importer.compare
+    for name in (*wanted.identity, *wanted.by):
+        if name not in importer.fields:
+            yield f".fingerprint: there is no field {name!r}. {did_you_mean(name, importer.fields)}"
+    if own.__module__.startswith("rowcall.importer."):
+        if not wanted.identity:
+            yield ".fingerprint: identity names no field to compare. Name some, or write a method `compare`."
+        if not importer.keys or (wanted.by and wanted.by not in importer.keys):
+            yield ".fingerprint: by is to be the importer's key or natural_key."
+    if not 0 <= wanted.warn <= wanted.abort <= 1:
+        yield f".fingerprint: warn is {wanted.warn}, abort {wanted.abort}; 0 <= warn <= abort <= 1 is expected."
+    if not 1 <= wanted.sample <= MOST_SAMPLED or wanted.least < 1:
+        yield f".fingerprint: a sample of 1 to {MOST_SAMPLED:,} rows is expected, and least from 1 on."
 
 
 # -- rules

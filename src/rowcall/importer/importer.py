@@ -1,6 +1,6 @@
 """An importer: a class that declares what a file may bring into a table, and what becomes of each row."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -8,6 +8,7 @@ import polars as pl
 
 from rowcall.importer.declaration import declare
 from rowcall.importer.fields import Field
+from rowcall.importer.fingerprint import Compared, Fingerprint
 from rowcall.importer.matching import Flow, OnMatch, Skip
 from rowcall.importer.outcomes import ItemResult, RowOutcome
 from rowcall.importer.rules import Rule
@@ -47,6 +48,9 @@ class Importer:
     scope: ClassVar[str | tuple[str, ...] | None] = None
     """The names of its context by which one job is active at a time; `()`: one of all. None: as many as come."""
 
+    fingerprint: ClassVar[Fingerprint | Callable[..., Fingerprint | None] | None] = None
+    """Whether a file is about the same things as the target; or a method that says so for a job."""
+
     retention_days: ClassVar[int | None] = None
     """How many days its jobs are kept, if longer or shorter than others."""
 
@@ -69,6 +73,10 @@ class Importer:
 
     def refuse(self, context: Mapping[str, str]) -> str | None:
         """Why no job is made with a context whose parts are right by themselves; None: it is."""
+
+    def compare(self, connection: "Connection[Any]", job: Any, rows: pl.DataFrame) -> Compared:
+        """Compare the sample of `fingerprint` in another way: `number`, and a column per field that the file brings."""
+        raise NotImplementedError
 
     def before(self, connection: "Connection[Any]", job: Any) -> None:
         """Called in the transaction that starts processing a job."""

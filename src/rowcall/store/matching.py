@@ -1,6 +1,7 @@
 """The target's rows that staged rows mean, and whether they would change them."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, LiteralString
 
 import polars as pl
@@ -60,6 +61,43 @@ def keys_by(connection: Connection[Any], layout: Layout, rows: pl.DataFrame) -> 
         load(connection, rows)
         found = connection.execute(select).fetchall()
     return pl.DataFrame(found, schema={"rowcall_number": pl.Int64, **dict.fromkeys(key, pl.String)}, orient="row")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A value of a staged row beside that of the target's row with the same key."""
+
+    number: int
+    key: list[str]
+    column: str
+    found: str
+    expected: str
+    equal: bool
+    """As PostgreSQL sees it."""
+
+
+def pairs_by(
+    connection: Connection[Any], layout: Layout, key: tuple[str, ...], columns: Sequence[str], rows: pl.DataFrame
+) -> list[Pair]:
+    """The values of rows beside those of the target's rows with the same key, where both have one."""
+    each = SQL(" UNION ALL ").join(
+        SQL(
+            "SELECT s.rowcall_number, {key}, {name}, s.{column}::text, t.{column}::text, "
+            "s.{column}{as_} = t.{column}{as_} "
+            "FROM {stage} s CROSS JOIN {found} WHERE s.{column} IS NOT NULL AND t.{column} IS NOT NULL"
+        ).format(
+            key=key_of(layout, "t"),
+            name=Value(column),
+            column=Identifier(column),
+            as_=_comparable(layout, column),
+            stage=STAGE,
+            found=found_by(layout, key, latest=layout.version),
+        )
+        for column in columns
+    )
+    with connection.transaction():
+        load(connection, rows)
+        return [Pair(*found) for found in connection.execute(each)]
 
 
 _UNMATCHED = SQL("NOT EXISTS (SELECT FROM {} m WHERE m.tid = t.ctid AND m.part = t.tableoid)").format(MATCH)
