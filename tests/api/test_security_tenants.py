@@ -54,10 +54,19 @@ def belongings(town: Town, who: str) -> dict[str, str]:
     webhook = town.ask(who, "POST", "/v1/webhooks", json={"url": "http://93.184.216.34/"}).json()["id"]
     delivery = town.ask(who, "POST", f"/v1/webhooks/{webhook}/test").json()["id"]
     upload = town.ask(who, "POST", "/v1/uploads", headers=BEGIN).headers["location"].rpartition("/")[2]
+    order = {"jobId": job, "sourceSystem": "crm", "variant": "weekly"}
+    template = town.ask(who, "POST", "/v1/column-mapping-templates", json=order).json()["id"]
+    mapped = {"updates": [{"position": 0, "confirm": True}]}
+    asked = town.send(who, text="email,name\nasked@example.org,B\n", config='{"ask": "always"}').json()["id"]
+    town.worker.advance(asked)
+    town.ask(who, "PUT", f"/v1/imports/{asked}/column-mappings", json=mapped)
+    town.ask(who, "POST", f"/v1/imports/{asked}/column-mappings/confirm")
+    columns = town.ask(who, "GET", "/v1/column-decisions").json()["items"][0]["id"]
     ids = {"job_id": job, "export_id": export, "webhook_id": webhook, "delivery_id": delivery, "upload_id": upload}
     with town.database.connect() as connection:
         decision = connection.execute(DECISION, {"job": job}).fetchone()
-    return {**ids, "decision_id": str(decision and decision[0])}
+    decisions = {"decision_id": str(decision and decision[0]), "column_decision_id": columns}
+    return {**ids, **decisions, "template_id": template}
 
 
 def test_ids_of_another_organisation_are_unknown_on_every_operation(town: Town) -> None:

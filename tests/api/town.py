@@ -49,11 +49,11 @@ class Town:
             headers["Authorization"] = f"Bearer {self.keys.get(who, who)}"
         return self.client.request(method, path, headers=headers, **more)
 
-    def send(self, who: str, key: str | None = None, text: str = USERS) -> httpx.Response:
+    def send(self, who: str, key: str | None = None, text: str = USERS, **fields: str) -> httpx.Response:
         """A file that somebody brings."""
         headers = {"Idempotency-Key": key} if key else {}
         files = {"file": ("users.csv", text)}
-        return self.ask(who, "POST", "/v1/imports", data={"importer": "users"}, files=files, headers=headers)
+        return self.ask(who, "POST", "/v1/imports", data={"importer": "users", **fields}, files=files, headers=headers)
 
     @property
     def service(self) -> Service:

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rowcall.api import (
     audit,
+    columns,
     edits,
     events,
     exports,
@@ -24,6 +25,7 @@ from rowcall.api import (
     moves,
     openapi,
     problems,
+    templates,
     tus,
     undo,
     value_decisions,
@@ -85,6 +87,8 @@ def create_app(service: Service, *, tracing: Tracing | None = None) -> FastAPI:
         moves,
         fingerprint,
         undo,
+        columns,
+        templates,
         values,
         value_decisions,
         events,

@@ -269,7 +269,99 @@ _CHECKS = {
     "files": {"ok": True, "required": True, "ms": 0.3, "detail": ""},
 }
 
+_MAPPED = {
+    "position": 1,
+    "header": "Kontakt",
+    "samples": ["ann@example.org", None, "bob@example.org"],
+    "filled": 987,
+    "fillShare": 0.987,
+    "targetField": "email",
+    "status": "UNRESOLVED",
+    "confidence": 0.71,
+    "reason": "the values look like addresses",
+    "others": [{"field": "name", "confidence": 0.4}],
+    "place": 0,
+    "separator": " ",
+    "dateOrder": None,
+    "decimalMark": None,
+    "decidedBy": None,
+}
+_MAPPINGS = {
+    "state": "COLUMN_MAPPING",
+    "waiting": True,
+    "allowed": ["map", "confirm", "pause", "cancel"],
+    "rows": 1000,
+    "columns": [_MAPPED],
+    "constants": {"role": "reader"},
+    "missing": [{"field": "name", "nearMiss": "Nmae"}],
+    "template": {"sourceSystem": "crm", "variant": "weekly"},
+}
+_TEMPLATE = {
+    "id": _EXPORT,
+    "sourceSystem": "crm",
+    "importer": "users",
+    "variant": "weekly",
+    "columns": [
+        {
+            "position": 1,
+            "header": "Kontakt",
+            "targetField": "email",
+            "place": 0,
+            "separator": " ",
+            "dateOrder": None,
+            "decimalMark": None,
+        }
+    ],
+    "constants": {"role": "reader"},
+    "savedBy": "ann",
+    "savedAt": _AT,
+}
+_COLUMN_DECISION = {
+    "id": _EXPORT,
+    "importer": "users",
+    "header": "Kontakt",
+    "targetField": "email",
+    "decidedBy": "ann",
+    "decidedAt": _AT,
+}
+_TARGET_FIELD: dict[str, Any] = {
+    "name": "email",
+    "label": "Email",
+    "type": "email",
+    "help": "Where to write to them.",
+    "required": True,
+    "key": True,
+    "default": None,
+    "choices": [],
+    "demands": {},
+    "mapped": False,
+    "constant": None,
+}
+_WARNING = {
+    "kind": "unreadable",
+    "message": "12 of 1,000 rows have a value that doesn't fit email, such as 'ann at example.org'.",
+    "positions": [1],
+    "field": "email",
+    "code": "INVALID_EMAIL",
+    "count": 12,
+    "examples": ["ann at example.org"],
+}
+
 EXAMPLES: dict[str, Any] = {
+    "JobWithMappings": {**_JOB, "mappings": _MAPPINGS},
+    "ColumnMappings": _MAPPINGS,
+    "ColumnMappingsRequest": {
+        "updates": [{"position": 1, "targetField": "email"}, {"position": 4, "ignore": True}],
+        "joins": [{"targetField": "name", "positions": [2, 3], "separator": " "}],
+        "constants": {"role": "reader"},
+    },
+    "TemplateName": {"sourceSystem": "crm", "variant": "weekly"},
+    "ColumnWarningsAnswer": {"rows": 1000, "lookedAt": 1000, "parsed": {"email": 975}, "warnings": [_WARNING]},
+    "TargetField": _TARGET_FIELD,
+    "SaveTemplateRequest": {"jobId": _ID, "sourceSystem": "crm", "variant": "weekly"},
+    "TemplateAnswer": _TEMPLATE,
+    "TemplateList": {"items": [_TEMPLATE]},
+    "ColumnDecisionList": {"items": [_COLUMN_DECISION]},
     "ImportConfig": {"mode": "upsert", "mapping": {"E-Mail": "email"}, "constants": {"role": "reader"}, "dryRun": True},
     "UrlImport": {"url": "https://example.org/users.csv", "importer": "users", "config": {"mode": "upsert"}},
     "JobAnswer": _JOB,
@@ -438,6 +530,13 @@ REFUSALS: dict[Code, dict[str, Any]] = {
     },
     Code.RANGE_NOT_SATISFIABLE: {"detail": "The range can't be given: the file has 64,120 bytes."},
     Code.KEY_REUSED: {"detail": "This Idempotency-Key was used before, for other content."},
+    Code.MISSING_COLUMNS: {
+        "detail": "Required by users, and no column goes to it: name (is it 'Nmae'?).",
+        "hint": "Say which columns these are, or give them a value for all rows.",
+        "missing": [{"field": "name", "nearMiss": "Nmae"}],
+    },
+    Code.TEMPLATE_NOT_FOUND: {"detail": "There is no template crm/weekly for users.", "hint": "There is none yet."},
+    Code.BAD_TARGET: {"detail": "Table users has no column 'name' for users to write."},
     Code.BAD_MAPPING: {"detail": "Importer users has no field 'rolle' to set.", "hint": "It has email, name, role."},
     Code.VALUES_UNRESOLVED: {
         "detail": "Job BU20261116000001 has values of which nobody has said what they stand for: country_id: 'Gondor'.",

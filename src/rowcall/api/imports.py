@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
@@ -13,6 +13,8 @@ from fastapi import APIRouter, Query, Request, Response
 from psycopg import Connection
 
 from rowcall.api.audit import audit
+from rowcall.api.column_models import JobWithMappings
+from rowcall.api.columns import columns_told
 from rowcall.api.idempotency import TheKey
 from rowcall.api.models import ImportConfig, JobAnswer, JobPage, Text
 from rowcall.api.openapi import headers, links, ref, refusals
@@ -28,6 +30,7 @@ from rowcall.model import Code, State
 from rowcall.store import jobs, requests, results
 from rowcall.store.files import file_store
 from rowcall.store.jobs import Job, JobCounts, Origin
+from rowcall.store.templates import find_template
 from rowcall.telemetry.tracing import traceparent
 from rowcall.worker.queue import nudge
 
@@ -42,6 +45,7 @@ _CREATED: dict[int | str, dict[str, Any]] = {
     202: {"description": "The job.", "headers": headers("Location"), "links": links("job_id", *_READERS)},
     **refusals(
         *(Code.BAD_REQUEST, Code.UNKNOWN_IMPORTER, Code.FILE_TOO_LARGE, Code.KEY_REUSED, Code.BAD_MAPPING),
+        Code.TEMPLATE_NOT_FOUND,
         *(Code.TOO_SLOW, Code.BAD_OPTION, Code.URL_REFUSED, Code.URL_UNREACHABLE, Code.FILE_STORE_AWAY),
         *(Code.FOREIGN_FILE_STORE, Code.BAD_CONTEXT, Code.SCOPE_BUSY),
     ),
@@ -164,6 +168,8 @@ def begin_import(
     )
     store = file_store(at.settings)
     with store.unless_refused(upload.file) if upload.file else nullcontext(), at.connection(caller) as connection:
+        if config.template:
+            find_template(connection, caller.organisation, known_as, config.template)
         job, is_new = requests.create_or_find(
             connection, known_as, upload.file, upload.name, config, origin, scope_of(importer, config)
         )
@@ -237,9 +243,17 @@ def list_imports(
     return JobPage(items=items, next=page.next)
 
 
-@router.get("/{job_id}", responses=refusals(Code.JOB_NOT_FOUND))
-def read_import(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
+@router.get(
+    "/{job_id}", response_model_exclude_unset=True, responses=refusals(Code.JOB_NOT_FOUND, Code.UNKNOWN_IMPORTER)
+)
+def read_import(
+    job_id: UUID,
+    at: TheService,
+    caller: TheCaller,
+    include: Annotated[Literal["mappings"] | None, Query(description="`mappings`: with its columns.")] = None,
+) -> JobWithMappings:
     """A job and how far it is."""
     found, counted = at.read(caller, "get_job", "job_counts", id=job_id, number=None, organisation=caller.organisation)
     job, counts = jobs.job_in(found, str(job_id)), JobCounts(**counted[0])
-    return JobAnswer.model_validate(job_document(job, counts))
+    told = job_document(job, counts)
+    return JobWithMappings.model_validate({**told, "mappings": columns_told(at, caller, job_id)} if include else told)

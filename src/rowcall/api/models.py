@@ -13,7 +13,7 @@ from rowcall.engine.edit import MOST_TEXT
 from rowcall.errors import Final
 from rowcall.formats import Format, ReadOptions
 from rowcall.model import ROW_STATUSES, Code, Mode, State, Wish
-from rowcall.store.jobs import JobConfig
+from rowcall.store.jobs import JobConfig, TemplateKey
 
 _MOST = 2**31 - 1
 Flag = Annotated[bool, Strict()]
@@ -37,17 +37,38 @@ _CONTEXT = TypeAdapter(dict[Text, Text])
 _READ_OPTIONS = {option.name for option in fields(ReadOptions)} - {"limits"}
 
 
+Name = Annotated[Text, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f/]*[^\x00-\x1f/\s][^\x00-\x1f/]*$")]
+"""What people call something: no control characters, no slash, not blank."""
+
+
+class TemplateName(Wire):
+    """A template: the system that writes such files, and which of its kinds."""
+
+    source_system: Name
+    variant: Name
+
+    def key(self) -> TemplateKey:
+        """The same for the engine."""
+        return TemplateKey(self.source_system, self.variant)
+
+
 class ImportConfig(Wire):
     """How a file is read and what is done with its rows. What isn't said is found out, or as the importer says."""
 
     mode: Mode | None = None
     """What is done with rows that are there already."""
     mapping: dict[Text, Text] = {}
-    """Header to field."""
+    """Header to field; headers with a plus between are joined."""
+    separators: dict[Text, Annotated[Text, Field(max_length=20)]] = {}
+    """Field to what stands between its joined columns, if not a blank."""
     constants: dict[Text, Text] = {}
     """Field to a value for every row."""
     context: dict[Text, Text] = {}
     """What the file is about, as its importer demands; or beside `config`."""
+    template: TemplateName | None = None
+    """Map the columns as this template has them."""
+    ask: Literal["never", "unsure", "always"] | None = None
+    """Whether the job waits for a person to settle its columns; as the importer says if not said here."""
     dry_run: Flag = False
     """Do all but write: the outcomes tell what would happen."""
     hold: Flag = False
@@ -100,8 +121,11 @@ class ImportConfig(Wire):
         return JobConfig(
             mode=self.mode,
             mapping=self.mapping,
+            separators=self.separators,
             constants=self.constants,
             context=self.context,
+            template=self.template.key() if self.template else None,
+            ask=self.ask,
             dry_run=self.dry_run,
             read=ReadOptions(**{name: value for name, value in read.items() if value is not None}),
         )

@@ -19,6 +19,8 @@ COMMANDS = {
     "convert": ("convert:convert", "A file into another format."),
     "import": ("import_:import_file", "A file into a table, every row accounted for."),
     "resume": ("import_:resume", "Go on with a job that was interrupted, or commit one that was previewed."),
+    "map": ("map:map_columns", "Which column of a job's file is which field, to see and to say."),
+    "templates": ("templates:templates", "Mappings of columns that are used again: list, save, delete."),
     "values": ("values:values", "What the values of a job's file stand for, to see and to say."),
     "decisions": ("decisions:decisions", "What was decided of values and is remembered: list, revoke."),
     "fingerprint": ("fingerprint:fingerprint", "What differs between a file and the target, in a sample of its rows."),
@@ -45,7 +47,7 @@ COMMANDS = {
 """Where each command is, and what the list of commands says about it."""
 
 FOR_SERVERS = (
-    *("import", "resume", "values", "decisions", "pause", "cancel", "reprocess", "undo"),
+    *("import", "resume", "map", "templates", "values", "decisions", "pause", "cancel", "reprocess", "undo"),
     *("jobs", "rows", "receipt", "export", "importers"),
     *("fingerprint", "acknowledge", "doctor"),
 )

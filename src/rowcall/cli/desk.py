@@ -19,6 +19,14 @@ from rowcall.client.answers import (
     UndoReceipt,
     View,
 )
+from rowcall.client.column_answers import (
+    ColumnAnswers,
+    ColumnDecision,
+    ColumnMappings,
+    ColumnWarnings,
+    TargetField,
+    Template,
+)
 from rowcall.client.value_answers import (
     Candidates,
     RevokedDecision,
@@ -42,6 +50,23 @@ Server = Annotated[
         help="Ask the service at this address, with the key in ROWCALL_KEY; else ROWCALL_SERVER.",
     ),
 ]
+
+
+class ColumnDesk(Protocol):
+    """What can be asked of columns."""
+
+    def column_mappings(self, job: str) -> ColumnMappings: ...
+    def change_columns(self, job: str, said: ColumnAnswers) -> ColumnMappings: ...
+    def confirm_columns(self, job: str) -> Job: ...
+    def reopen_columns(self, job: str) -> Job: ...
+    def column_warnings(self, job: str) -> ColumnWarnings: ...
+    def target_fields(self, job: str) -> list[TargetField]: ...
+    def apply_template(self, job: str, source_system: str, variant: str) -> ColumnMappings: ...
+    def templates(self, *, source_system: str | None = None, importer: str | None = None) -> list[Template]: ...
+    def save_template(self, job: str, source_system: str, variant: str) -> Template: ...
+    def delete_template(self, template: UUID) -> None: ...
+    def column_decisions(self, *, importer: str | None = None) -> list[ColumnDecision]: ...
+    def revoke_column_decision(self, decision: UUID) -> None: ...
 
 
 class ValueDesk(Protocol):
@@ -68,7 +93,7 @@ class ValueDesk(Protocol):
     def revoke_value_decision(self, decision: UUID, *, reprocess: bool = False) -> RevokedDecision: ...
 
 
-class Desk(ValueDesk, Protocol):
+class Desk(ColumnDesk, ValueDesk, Protocol):
     """What can be asked, here as there: `rowcall.Client` has it, and `Local`."""
 
     def jobs(

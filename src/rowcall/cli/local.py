@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 import msgspec
 from psycopg import Connection
 
+from rowcall.cli.local_columns import LocalColumns
 from rowcall.cli.local_values import LocalValues
 from rowcall.client import answers
 from rowcall.client.answers import ImporterSummary, Item, Reprocessed, UndoPreview, UndoReceipt, View
@@ -30,7 +31,7 @@ from rowcall.store.results import counts_of_jobs
 _T = TypeVar("_T")
 
 
-class Local(LocalValues):
+class Local(LocalColumns, LocalValues):
     """The database of the settings, opened when it is asked."""
 
     def __init__(self, settings: Settings) -> None:

@@ -402,16 +402,28 @@ class Export(Wire, frozen=True, kw_only=True):
 # ----------------------------------------------------------------------------------------------- what it is asked for
 
 
+class TemplateName(Wire, frozen=True, kw_only=True):
+    """A template: the system that writes such files, and which of its kinds."""
+
+    source_system: str
+    variant: str
+
+
 class ImportConfig(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """How a file is read and what is done with its rows. What isn't said is found out, or as the importer says."""
 
     mode: Mode | None = None
     mapping: dict[str, str] = {}
-    """Header to field."""
+    """Header to field; headers with a plus between are joined."""
+    separators: dict[str, str] = {}
+    """Field to what stands between its joined columns, if not a blank."""
     constants: dict[str, str] = {}
     """Field to a value for every row."""
     context: dict[str, str] = {}
     """What the file is about, as the importer demands."""
+    template: TemplateName | None = None
+    ask: Literal["never", "unsure", "always"] | None = None
+    """Whether the job waits for a person to settle its columns; None: as the importer says."""
     dry_run: bool = False
     hold: bool = False
     """Begin only on `start` or `kickoff`."""

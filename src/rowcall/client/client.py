@@ -31,6 +31,7 @@ from rowcall.client.answers import (
     Wire,
 )
 from rowcall.client.asking import Asking
+from rowcall.client.columns import ColumnCalls
 from rowcall.client.downloading import Received, Target, download, stream_to
 from rowcall.client.uploading import Sent, opened, send_unsized, upload
 from rowcall.client.values import ValueCalls
@@ -51,7 +52,7 @@ class _Page(Wire, Generic[_T], frozen=True):
     next: str | None = None
 
 
-class Client(ValueCalls):
+class Client(ColumnCalls, ValueCalls):
     """A Rowcall server, asked from Python.
 
     Requests that may be repeated are, for `patience` seconds, when the connection breaks or the server has no time.

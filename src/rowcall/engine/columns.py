@@ -182,6 +182,7 @@ def _decided(
         reason="confirmed by hand" if same else "chosen by hand",
         date_order=said.date_order or (column.date_order if same else None),
         decimal_mark=said.decimal_mark or (column.decimal_mark if same else None),
+        doubtful=column.doubtful if same else None,
         place=column.place if said.confirm else 0,
     )
 
@@ -205,6 +206,7 @@ def _joined(
             reason=f"joined by hand: {headers}",
             date_order=None,
             decimal_mark=None,
+            doubtful=None,
             place=place,
             separator=join.separator,
             decided_by=who,

@@ -121,9 +121,9 @@ def _by_name(column: Column, samples: list[str | None], field_name: str | None) 
 
 
 def _samples(reading: Reading) -> list[list[str | None]]:
-    """The first three values of each column; of a column without any, none."""
+    """The values of each column in the first three rows, None where one is blank; of a column without any, none."""
     first = next((batch.frame.head(_SAMPLES) for batch in reading if batch.frame.height), None)
-    values = [_values(first, place) for place in _places(reading)]
+    values = [[value if value and value.strip() else None for value in _values(first, at)] for at in _places(reading)]
     return [column if any(column) else [] for column in values]
 
 
@@ -241,6 +241,7 @@ def _saved(column: ColumnMapping, known: TemplateColumn, template: Template) -> 
         separator=known.separator,
         date_order=known.date_order,
         decimal_mark=known.decimal_mark,
+        doubtful=None,
     )
 
 

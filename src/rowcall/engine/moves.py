@@ -35,6 +35,7 @@ ASKED: dict[str, frozenset[State]] = {
     "cancel": WORKING | {State.VALIDATED, State.PAUSED, State.FINGERPRINT_WARN, State.FINGERPRINT_ABORT},
     "reprocess": frozenset({State.COMPLETED, State.COMPLETED_WITH_ERRORS}),
     "undo": frozenset({State.COMPLETED, State.COMPLETED_WITH_ERRORS, State.CANCELLED}),
+    "reopen": frozenset({State.CELL_MAPPING, State.FINGERPRINT_WARN, State.VALIDATED}),
 }
 """What can be asked for, and in which states."""
 _FROM_HOLD = {"start", "kickoff", "map", "decide", "confirm"}
@@ -47,6 +48,8 @@ def allowed(job: Job) -> list[str]:
 
 def _fits(job: Job, name: str) -> bool:
     if name in _FROM_HOLD and job.state in (State.UPLOADED, State.COLUMN_MAPPING, State.CELL_MAPPING):
+        return job.wish is Wish.HOLD
+    if name == "reopen" and job.state is State.CELL_MAPPING:
         return job.wish is Wish.HOLD
     if name in ("submit", "reprocess", "undo"):
         return not job.config.dry_run

@@ -12,7 +12,8 @@ from rowcall.importer import Importer
 from rowcall.model import Code, Mode
 from rowcall.store import jobs
 from rowcall.store.files import file_store
-from rowcall.store.jobs import Job, JobConfig
+from rowcall.store.jobs import LOCAL, Job, JobConfig
+from rowcall.store.templates import find_template
 
 
 def start_job(
@@ -31,6 +32,8 @@ def start_job(
     """
     known_as = known_as or importer.name
     config = settled_config(importer, config)
+    if config.template:
+        find_template(connection, LOCAL, known_as, config.template)
     store = file_store(settings)
     with store.kept(stream) as stored:
         job = jobs.take_interrupted(connection, known_as, stored.sha256, config)

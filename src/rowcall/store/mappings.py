@@ -109,6 +109,7 @@ def decide_columns(connection: Connection[Any], job_id: UUID, columns: Sequence[
             "order": column.date_order,
             "place": column.place,
             "separator": column.separator,
+            "doubtful": column.doubtful,
             "by": column.decided_by,
         }
         for column in columns

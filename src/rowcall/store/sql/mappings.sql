@@ -19,7 +19,7 @@ UPDATE rowcall.column_mapping SET target_field = NULL WHERE job_id = %(id)s AND 
 -- What a person decided of a column.
 UPDATE rowcall.column_mapping
 SET target_field = %(field)s, status = %(status)s, reason = %(reason)s, confidence = 1, decimal_mark = %(decimal)s,
-    date_order = %(order)s, place = %(place)s, separator = %(separator)s, decided_by = %(by)s, decided_at = clock_timestamp()
+    date_order = %(order)s, place = %(place)s, separator = %(separator)s, doubtful = %(doubtful)s, decided_by = %(by)s, decided_at = clock_timestamp()
 WHERE job_id = %(id)s AND position = %(position)s
 
 -- set_doubt --

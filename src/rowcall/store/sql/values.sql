@@ -79,6 +79,10 @@ SELECT field FROM rowcall.value_field WHERE job_id = %(id)s
 -- The columns of a file go to other fields now: its values are gathered anew.
 DELETE FROM rowcall.value_field WHERE job_id = %(id)s
 
+-- forget_proposals --
+-- What values were thought to stand for; what a person said of them stays.
+DELETE FROM rowcall.value_mapping WHERE job_id = %(id)s AND status IN ('UNRESOLVED', 'AUTO_MATCHED')
+
 -- open_values --
 -- The fields that somebody has to say something of: how many values, of how many rows, and the most frequent of them.
 SELECT v.field, count(*) AS values, sum(v.occurrences)::bigint AS rows,
