@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 from rowcall import Choice, Final, Importer, Integer, Lookup, Update
-from rowcall.engine import decisions, moves
+from rowcall.engine import ask_values, decisions, moves
+from rowcall.engine.alone import try_alone
 from rowcall.engine.decisions import ValueUpdate
 from rowcall.engine.run import Run, run_job
+from rowcall.engine.scratch import Scratch
 from rowcall.engine.start import start_job
+from rowcall.engine.work import prepare_work
 from rowcall.errors import NotSettled, WrongState
 from rowcall.model import Code, State, Wish
 from rowcall.store import jobs, value_answers
@@ -328,34 +331,36 @@ def test_a_job_that_waits_can_be_paused_and_cancelled(tables: Database, tmp_path
 
 
 @pytest.mark.parametrize("batch_rows", [1, 3, 1000])
-def test_a4_a_value_that_turns_up_while_rows_are_written_stops_the_job_and_it_goes_on(
+def test_a4_what_was_decided_may_be_gone_when_rows_are_written(
     tables: Database, tmp_path: Path, batch_rows: int
 ) -> None:
-    """A looked-up row is deleted when rows before are in."""
-    sql(
-        tables,
-        """
-        CREATE FUNCTION gone() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-            IF NEW.id = 4 AND (SELECT count(*) FROM marks) = 0 THEN
-                INSERT INTO marks VALUES (1); DELETE FROM country WHERE name = 'USA'; END IF; RETURN NEW; END $$;
-        CREATE TABLE marks (id int);
-        CREATE TRIGGER gone BEFORE INSERT ON shop FOR EACH ROW EXECUTE FUNCTION gone();
-        """,
-    )
-    asked = Asked(
-        tables, tmp_path, SHOPS, shops("Germany", "Germny", "Germany", "Germany", "Åland"), batch_rows=batch_rows
-    )
-    asked.says(of("Germny", confirm=True))
-    done = asked.confirms()
-    assert done.told == ["created"] * 5
-    late = Asked(tables, tmp_path, SHOPS, "id;country_id\n11;Germany\n12;Utopia\n", batch_rows=1)
-    late.says(of("Utopia", target="2"))
+    asked = Asked(tables, tmp_path, SHOPS, shops("Germany", "Utopia", "Germany", "Utopia"), batch_rows=batch_rows)
+    asked.says(of("Utopia", target="2"))
     sql(tables, "DELETE FROM country WHERE id = 2")
     with tables.connect() as connection, connection.transaction():
-        late.job = decisions.confirm(connection, late.job)
-    assert (late.run().state, late.job.wish) == (State.CELL_MAPPING, Wish.HOLD)
-    late.says(of("Utopia", target="1"))
-    assert late.confirms().told == ["created"] * 2
+        asked.job = decisions.confirm(connection, asked.job)
+    assert (asked.run().state, asked.job.wish) == (State.CELL_MAPPING, Wish.HOLD)
+    asked.says(of("Utopia", target="1"))
+    assert asked.confirms().told == ["created"] * 4
+
+
+def test_a_row_that_is_tried_by_itself_asks_nobody(tables: Database, tmp_path: Path) -> None:
+    """As an edited row is: it is told that somebody will be asked."""
+    both = declared(
+        "shop",
+        id=Integer(),
+        country_id=Lookup("country", by="name", on_missing="ask"),
+        size=Choice("S", on_missing="ask"),
+    )
+    asked = Asked(tables, tmp_path, both, "id,country_id,size\n1,Gondor,XL\n")
+    scratch = Scratch(tmp_path / "scratch")
+    with tables.connect() as connection, connection.transaction():
+        work = prepare_work(connection, asked.job, both, scratch, dry=True)
+        outcome = try_alone(connection, work, [1])
+    assert outcome["status"].to_list() == ["failed"]
+    assert "Nobody has said yet what 'Gondor' stands for" in outcome["issues"][0]
+    assert "NOT_A_CHOICE" in outcome["issues"][0]
+    assert asked.run().state is State.CELL_MAPPING
 
 
 def test_finished_batches_stay_finished_and_nothing_is_doubled(tables: Database, tmp_path: Path) -> None:
@@ -454,3 +459,56 @@ def test_a_hundred_thousand_values(tables: Database, tmp_path: Path) -> None:
     assert asked.says(ValueUpdate(field="country_id", status="UNRESOLVED", skip=True)) == 70_000
     result = asked.confirms()
     assert (result.counts.created, result.counts.skipped) == (30_000, 70_000)
+
+
+@pytest.mark.parametrize("where", ["match_values", "keep_questions"])
+def test_a_process_that_ends_in_between_loses_nothing(
+    tables: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """What a state names is durable: values are gathered, or the job is where it was."""
+
+    class Ended(BaseException):
+        """As a kill would be."""
+
+    def end(*_: Any, **__: Any) -> None:
+        raise Ended
+
+    asked = Asked(tables, tmp_path, SHOPS, shops("Germany", "Germany", "Gondor", "Åland"), batch_rows=2)
+    asked.says(of("Gondor", target="4"))
+    with tables.connect() as connection, connection.transaction():
+        asked.job = decisions.confirm(connection, asked.job)
+    sql(tables, "DELETE FROM country WHERE id = 4")
+    with monkeypatch.context() as patched:
+        module = ask_values if where == "match_values" else ask_values.value_mappings
+        patched.setattr(module, where, end)
+        with pytest.raises(Ended):
+            asked.run()
+    assert sql(tables, "SELECT count(*) FROM rowcall.value_mapping WHERE status = 'UNRESOLVED'") == [(0,)]
+    assert (asked.run().state, asked.job.wish) == (State.CELL_MAPPING, Wish.HOLD)
+    asked.says(of("Gondor", target="1"))
+    result = asked.confirms()
+    assert (result.told, result.values("country_id")) == (["created"] * 4, [1, 1, 1, 2])
+
+
+def test_a_process_that_ends_while_values_are_gathered_gathers_them_anew(
+    tables: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    match = ask_values.match_values
+
+    def ending(*given: Any) -> None:
+        match(*given)
+        calls.append("matched")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ask_values, "match_values", ending)
+        with pytest.raises(KeyboardInterrupt):
+            Asked(tables, tmp_path, SHOPS, shops("Germany", "Gondor"))
+    assert calls == ["matched"]
+    assert sql(tables, "SELECT state FROM rowcall.job") == [("CELL_MAPPING",)]
+    assert sql(tables, "SELECT count(*) FROM rowcall.value_mapping") == [(0,)]
+    asked = Asked(tables, tmp_path, SHOPS, shops("Germany", "Gondor"))  # the same import again goes on with the job
+    assert sql(tables, "SELECT count(*) FROM rowcall.job") == [(1,)]
+    asked.says(of("Gondor", ignore=True))
+    assert asked.confirms().told == ["created"] * 2

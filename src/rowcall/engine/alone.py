@@ -33,7 +33,7 @@ def try_alone(connection: Connection[Any], work: Work, numbers: Sequence[int]) -
     is told is whether the row itself is good.
     """
     rows = numbered(connection, work, numbers)
-    judged = judge_rows(connection, work, rows, duplicates(connection, work, rows))
+    judged = judge_rows(connection, work, rows, duplicates(connection, work, rows), asking=False)
     if work.target is NO_TARGET:
         given = outcomes_frame(work.importer, asked_nobody(judged.good), judged.good["number"].to_list())
         return pl.concat([judged.settled, given.select(judged.settled.columns)])

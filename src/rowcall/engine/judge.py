@@ -78,12 +78,18 @@ def numbered(
 
 
 def judge_rows(
-    connection: Connection[Any], work: Work, rows: pl.DataFrame, lost: pl.DataFrame, *, hopeful: bool = False
+    connection: Connection[Any],
+    work: Work,
+    rows: pl.DataFrame,
+    lost: pl.DataFrame,
+    *,
+    hopeful: bool = False,
+    asking: bool = True,
 ) -> Judged:
     """Judge rows as `read_rows` gives them; `lost` are outcomes of rows that another row of the file beats.
 
     `hopeful`: a row that refers to a row of the same file is good, though that one is not in the target yet.
-    Raises `Unsettled` where somebody has to be asked about values.
+    Raises `Unsettled` where somebody has to be asked about values; not `asking`, that is an issue of the row.
     """
     broken, unusable = problems_of(work, rows)
     texts = rows.drop(PROBLEMS).with_columns(
@@ -92,9 +98,12 @@ def judge_rows(
     if broken.height:
         texts = texts.filter(~pl.col("number").is_in(broken["row_number"].implode()))
     found = meant(connection, work, texts)
-    if found.questions.height and (asked := found.questions.join(unusable, on=["number", "field"], how="anti")).height:
-        raise Unsettled(asked)
+    open_ = found.questions.join(unusable, on=["number", "field"], how="anti") if found.questions.height else None
+    if open_ is not None and open_.height and asking:
+        raise Unsettled(open_)
     texts, unresolved = _refer_to_themselves(work, found.rows, found.issues)
+    if open_ is not None and open_.height:
+        unresolved = pl.concat([unresolved, _unanswered(work, open_)])
     skipped = failures(found.skipped, work.lookups, status=Status.SKIPPED)
     if skipped.height:
         texts, unresolved, unusable = (
@@ -121,6 +130,20 @@ def judge_rows(
         lost = lost.filter(pl.col("row_number").is_in(good["number"].implode()))
         good = good.filter(~pl.col("number").is_in(lost["row_number"].implode()))
     return Judged(good, pl.concat([broken, skipped, failed, lost]))
+
+
+def _unanswered(work: Work, questions: pl.DataFrame) -> pl.DataFrame:
+    """An issue for each value that somebody will be asked about."""
+    code = pl.when(pl.col("field").is_in([*work.lookups])).then(pl.lit(Code.NOT_FOUND.value))
+    told = pl.format("Nobody has said yet what '{}' stands for; the job asks when it comes to it.", "value")
+    cut = questions.with_columns(pl.col("value").str.head(200))
+    return cut.select(
+        "number",
+        code.otherwise(pl.lit(Code.NOT_A_CHOICE.value)).alias("code"),
+        "field",
+        "value",
+        told.alias("message"),
+    )
 
 
 def _refer_to_themselves(
