@@ -401,6 +401,17 @@ def test_a_reprocessed_row_may_ask_too(tables: Database, tmp_path: Path) -> None
     assert asked.job.state is State.COMPLETED
 
 
+def test_a_reprocessed_row_that_asks_can_be_given_up(tables: Database, tmp_path: Path) -> None:
+    sql(tables, "ALTER TABLE shop ADD CHECK (id <> 2)")
+    asked = Asked(tables, tmp_path, SHOPS, shops("Germany", "Åland"))
+    sql(tables, "DELETE FROM country WHERE name = 'Åland'")
+    assert asked.again([2]).state is State.CELL_MAPPING
+    with tables.connect() as connection, connection.transaction():
+        moves.cancel(connection, asked.job)
+    result = result_of(tables, SHOPS, asked.run())
+    assert (result.job.state, result.told) == (State.COMPLETED_WITH_ERRORS, ["created", "failed CHECK_VIOLATION"])
+
+
 @pytest.mark.parametrize("atomic", [False, True])
 def test_previews_ask_and_plan_with_the_answers(tables: Database, tmp_path: Path, atomic: bool) -> None:
     importer = declared("shop", atomic=atomic, id=Integer(), country_id=Lookup("country", by="name", on_missing="ask"))

@@ -23,11 +23,10 @@ from rowcall.api.value_models import (
 )
 from rowcall.engine import decisions
 from rowcall.engine.candidates import candidates
-from rowcall.engine.value_documents import fields_document, found_document, value_document
+from rowcall.engine.value_documents import fields_document, found_document, values_document
 from rowcall.importer import Importer
 from rowcall.model import Code
 from rowcall.store import jobs, value_answers
-from rowcall.store.cursors import decoded, encoded
 from rowcall.store.jobs import Job
 from rowcall.store.value_answers import WantedValues
 
@@ -54,22 +53,11 @@ def read_cell_mappings(
     page_size: Annotated[int, Query(alias="pageSize", ge=1, le=1000)] = 50,
 ) -> ValuePage:
     """The distinct values of a job's fields, the most frequent first, and how far each field is settled."""
-    about = f"values {job_id} {field} {status} {text}"
-    place = decoded(about, after, tuple[int, int]) if after is not None else None
-    wanted = WantedValues(field=field, status=status, text=text, after=place, most=page_size + 1)
+    wanted = WantedValues(field=field, status=status, text=text, most=page_size)
     with at.connection(caller) as connection:
         job = jobs.get_job(connection, str(job_id), organisation=caller.organisation)
-        importer = at.registry.importer(job.importer)
-        found = value_answers.page_of_values(connection, job.id, wanted)
-        fields = _fields(connection, job, importer)
-    last = found[page_size - 1] if len(found) > page_size else None
-    return ValuePage.model_validate(
-        {
-            "items": [value_document(each) for each in found[:page_size]],
-            "next": encoded(about, (last.occurrences, last.id)) if last else None,
-            "fields": fields,
-        }
-    )
+        told = values_document(connection, job, at.registry.importer(job.importer), wanted, after)
+    return ValuePage.model_validate(told)
 
 
 def _fields(connection: Connection[Any], job: Job, importer: type[Importer]) -> list[ValueFieldAnswer]:

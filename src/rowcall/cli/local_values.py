@@ -23,7 +23,6 @@ from rowcall.engine.decisions import ValueUpdate
 from rowcall.importer import Importer
 from rowcall.importer.registry import load_registry
 from rowcall.store import jobs, value_answers
-from rowcall.store.cursors import decoded, encoded
 from rowcall.store.jobs import LOCAL, Job, system_account
 from rowcall.store.value_answers import WantedValues
 from rowcall.store.value_decisions import WantedDecisions, page_of_decisions
@@ -51,16 +50,8 @@ class LocalValues:
     ) -> Values:
         """A page of the distinct values of a job, the most frequent first."""
         found = jobs.get_job(self._connection, job)
-        about = f"values {found.id} {field} {status} {text}"
-        place = decoded(about, after, tuple[int, int]) if after is not None else None
-        wanted = WantedValues(field=field, status=status, text=text, after=place, most=most + 1)
-        page = value_answers.page_of_values(self._connection, found.id, wanted)
-        last = page[most - 1] if len(page) > most else None
-        told = {
-            "items": [documents.value_document(each) for each in page[:most]],
-            "next": encoded(about, (last.occurrences, last.id)) if last else None,
-            "fields": self._value_fields(found),
-        }
+        wanted = WantedValues(field=field, status=status, text=text, most=most)
+        told = documents.values_document(self._connection, found, _importer(found), wanted, after)
         return msgspec.convert(told, Values)
 
     def _value_fields(self, job: Job) -> list[dict[str, Any]]:

@@ -131,4 +131,4 @@ def stop_to_ask(connection: Connection[Any], work: Work, unsettled: Unsettled) -
 
 def is_under_way(connection: Connection[Any], job: Job) -> bool:
     """Whether rows were being written when the job stopped to ask."""
-    return value_mappings.asked_from(connection, job.id) == State.PROCESSING
+    return job.state is State.CELL_MAPPING and value_mappings.asked_from(connection, job.id) == State.PROCESSING

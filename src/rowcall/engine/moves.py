@@ -164,7 +164,7 @@ def _cancelled(connection: Connection[Any], job: Job) -> Job:
     again = connection.execute(query("forget_retries"), {"id": job.id}).rowcount
     if not again or pending_batches(connection, job.id):
         return jobs.move(connection, job, State.CANCELLED)
-    if job.state is State.PAUSED:
+    if job.state is not State.PROCESSING:  # it was paused, or asked about values
         job = jobs.move(connection, job, State.PROCESSING)
     failed = balance_of(connection, job).failed  # rows were tried again: it is as complete as it was before
     return jobs.move(connection, job, State.COMPLETED_WITH_ERRORS if failed else State.COMPLETED)

@@ -548,7 +548,7 @@ def _granted(control: Connection[Any], job: Job) -> Job | None:
 def _note(control: Connection[Any], job: Job, trouble: RowcallError, *, for_good: bool) -> None:
     """Keep why the work stopped. What we said no to ourselves, before anything was written, has failed for good."""
     now = jobs.get_job(control, str(job.id))
-    if for_good and now.state in _UNWRITTEN:
+    if for_good and now.state in _UNWRITTEN and not ask_values.is_under_way(control, now):
         observe.moved(control, now, jobs.move(control, now, State.FAILED, error=trouble))
     elif now.background and now.state in WORKING:  # else it would be tried again for ever
         observe.moved(control, now, jobs.move(control, now, State.PAUSED, error=trouble))

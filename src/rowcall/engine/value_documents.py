@@ -1,12 +1,17 @@
 """What programs are told of values, on the command line and over HTTP."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
+
+from psycopg import Connection
 
 from rowcall.engine.candidates import Found
 from rowcall.engine.revoking import way_on
 from rowcall.importer import Choice, Importer, Lookup
-from rowcall.store.value_answers import ValueField, ValueMapping
+from rowcall.store.cursors import decoded, encoded
+from rowcall.store.jobs import Job
+from rowcall.store.value_answers import ValueField, ValueMapping, WantedValues, page_of_values, value_fields
 from rowcall.store.value_decisions import Revoked, ValueDecision
 
 
@@ -30,6 +35,21 @@ def value_document(value: ValueMapping) -> dict[str, Any]:
         "fixed": value.fixed,
         "decidedBy": value.decided_by,
         "decidedAt": value.decided_at,
+    }
+
+
+def values_document(
+    connection: Connection[Any], job: Job, importer: type[Importer], wanted: WantedValues, after: str | None
+) -> dict[str, Any]:
+    """A page of values behind a cursor, and how far the fields are settled, for a program."""
+    about = f"values {job.id} {wanted.field} {wanted.status} {wanted.text}"
+    place = decoded(about, after, tuple[int, int]) if after is not None else None
+    found = page_of_values(connection, job.id, replace(wanted, after=place, most=wanted.most + 1))
+    last = found[wanted.most - 1] if len(found) > wanted.most else None
+    return {
+        "items": [value_document(each) for each in found[: wanted.most]],
+        "next": encoded(about, (last.occurrences, last.id)) if last else None,
+        "fields": fields_document(importer, value_fields(connection, job.id)),
     }
 
 
