@@ -23,10 +23,9 @@ def match_values(connection: Connection[Any], work: Work, name: str) -> None:
     """Find out what the values of a field stand for that nobody has looked at. Called in a transaction."""
     known = known_of(work.importer, name)
     for values in value_mappings.to_match(connection, work.job.id, name):
-        values = values.with_columns(folded_values(pl.col("value")).alias("folded"))
-        labels = _scope_labels(connection, work, name, values)
-        value_mappings.set_folded(connection, work.job.id, values.with_columns(labels))
-        value_mappings.keep_matched(connection, work.job.id, _matched(connection, work, name, known, values))
+        labels = values.select("id", _scope_labels(connection, work, name, values))
+        matched = _matched(connection, work, name, known, values).join(labels, on="id")
+        value_mappings.keep_matched(connection, work.job.id, matched)
 
 
 def _scope_labels(connection: Connection[Any], work: Work, name: str, values: pl.DataFrame) -> pl.Series:

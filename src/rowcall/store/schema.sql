@@ -253,12 +253,11 @@ CREATE TABLE rowcall.value_mapping (
     decided_by    text,
     decided_at    timestamptz,
     PRIMARY KEY (job_id, id),
-    UNIQUE (job_id, digest),
+    UNIQUE (digest, job_id),
     CONSTRAINT value_mapping_decided CHECK ((status = 'UNRESOLVED') = (action IS NULL)),
     CONSTRAINT value_mapping_target CHECK (action IS DISTINCT FROM 'use' OR target_key IS NOT NULL)
 );
 CREATE INDEX value_mapping_frequent ON rowcall.value_mapping (job_id, occurrences DESC, id);
-CREATE INDEX value_mapping_digest ON rowcall.value_mapping (digest);
 
 -- What people of an organisation decided of values, for the next file. Kept when the job is gone.
 CREATE TABLE rowcall.value_decision (

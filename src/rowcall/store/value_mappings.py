@@ -10,11 +10,12 @@ from psycopg import Connection
 from psycopg.rows import class_row, scalar_row
 from psycopg.sql import Identifier
 
+from rowcall.importer import folded_values
 from rowcall.store.copying import copy_in
 from rowcall.store.queries import query
 
 SAID = {"value": pl.String, "scope": pl.String, "action": pl.String, "target": pl.String}
-TO_MATCH = {"id": pl.Int64, "scope": pl.String, "value": pl.String}
+TO_MATCH = {"id": pl.Int64, "scope": pl.String, "value": pl.String, "folded": pl.String}
 REMEMBERED = {
     "id": pl.Int64,
     "said": pl.String,
@@ -62,7 +63,8 @@ def begin_gathering(connection: Connection[Any]) -> None:
 
 def add_gathered(connection: Connection[Any], values: pl.DataFrame) -> None:
     """Add the values of a batch: scope, value, occurrences."""
-    copy_in(connection, Identifier("pg_temp", "rowcall_gathered"), values)
+    folded = values.with_columns(folded_values(pl.col("value")).alias("folded"))
+    copy_in(connection, Identifier("pg_temp", "rowcall_gathered"), folded)
 
 
 def keep_gathered(connection: Connection[Any], job_id: UUID, field: str, *, asks: bool) -> None:
@@ -79,7 +81,7 @@ def keep_questions(connection: Connection[Any], job_id: UUID, field: str) -> Non
 
 
 def to_match(connection: Connection[Any], job_id: UUID, field: str) -> Iterator[pl.DataFrame]:
-    """The values of a field that nobody has looked at, some at a time: id, scope, value."""
+    """The values of a field that nobody has looked at, some at a time: id, scope, value, folded."""
     given = {"id": job_id, "field": field, "after": 0, "most": _AT_ONCE}
     while found := connection.execute(query("values_to_match"), given).fetchall():
         yield pl.DataFrame(found, schema=TO_MATCH, orient="row")
@@ -93,13 +95,6 @@ def keep_matched(connection: Connection[Any], job_id: UUID, matched: pl.DataFram
     copy_in(connection, Identifier("pg_temp", "rowcall_matched"), matched)
     connection.execute("ANALYZE pg_temp.rowcall_matched")
     connection.execute(query("keep_matched"), {"id": job_id})
-
-
-def set_folded(connection: Connection[Any], job_id: UUID, values: pl.DataFrame) -> None:
-    """Keep values without case and accents, and what their scopes are called: id, folded, scope_label."""
-    columns = {"ids": "id", "folded": "folded", "labels": "scope_label"}
-    given = {name: values[column].to_list() for name, column in columns.items()}
-    connection.execute(query("set_folded"), {"id": job_id, **given})
 
 
 def gathered_fields(connection: Connection[Any], job_id: UUID) -> set[str]:

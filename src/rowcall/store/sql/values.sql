@@ -12,12 +12,13 @@ WHERE v.status <> 'UNRESOLVED' AND v.basis <> 'exact'
 
 -- gathered_table --
 -- Where the distinct values of batches are put together.
-CREATE TEMPORARY TABLE rowcall_gathered (scope text NOT NULL, value text NOT NULL, occurrences bigint NOT NULL) ON COMMIT DROP
+CREATE TEMPORARY TABLE rowcall_gathered (scope text NOT NULL, value text NOT NULL, folded text NOT NULL,
+    occurrences bigint NOT NULL) ON COMMIT DROP
 
 -- matched_table --
 -- Where it is put together what values stand for.
 CREATE TEMPORARY TABLE rowcall_matched (id bigint PRIMARY KEY, status text, action text, target_key text, target_label text,
-    confidence real, basis text, reason text, candidates jsonb) ON COMMIT DROP
+    confidence real, basis text, reason text, candidates jsonb, scope_label text) ON COMMIT DROP
 
 -- drop_ungathered --
 -- Forget values that the file doesn't bring to a field any more.
@@ -28,14 +29,14 @@ WHERE v.job_id = %(id)s AND v.field = %(field)s AND NOT EXISTS (
 -- add_values --
 -- The values of a field that were gathered; those that are known get their count.
 INSERT INTO rowcall.value_mapping (job_id, field, scope, value, folded, digest, occurrences)
-SELECT %(id)s, %(field)s, g.scope, g.value, '', rowcall.value_digest(%(field)s, g.scope, g.value), sum(g.occurrences)
+SELECT %(id)s, %(field)s, g.scope, g.value, min(g.folded), rowcall.value_digest(%(field)s, g.scope, g.value), sum(g.occurrences)
 FROM rowcall_gathered g GROUP BY g.scope, g.value ORDER BY sum(g.occurrences) DESC, g.scope COLLATE "C", g.value COLLATE "C"
 ON CONFLICT (job_id, digest) DO UPDATE SET occurrences = excluded.occurrences
 
 -- question_values --
 -- Values of a field that turned up late, or stand for nothing any more: they are looked at anew.
 INSERT INTO rowcall.value_mapping (job_id, field, scope, value, folded, digest, occurrences)
-SELECT %(id)s, %(field)s, g.scope, g.value, '', rowcall.value_digest(%(field)s, g.scope, g.value), sum(g.occurrences)
+SELECT %(id)s, %(field)s, g.scope, g.value, min(g.folded), rowcall.value_digest(%(field)s, g.scope, g.value), sum(g.occurrences)
 FROM rowcall_gathered g GROUP BY g.scope, g.value ORDER BY sum(g.occurrences) DESC, g.scope COLLATE "C", g.value COLLATE "C"
 ON CONFLICT (job_id, digest) DO UPDATE SET status = 'UNRESOLVED', action = NULL, target_key = NULL, target_label = NULL,
     confidence = 0, basis = NULL, reason = '', candidates = '[]', fixed = false, decided_by = NULL, decided_at = NULL
@@ -50,21 +51,15 @@ UPDATE rowcall.value_mapping SET fixed = false WHERE job_id = %(id)s AND fixed
 
 -- values_to_match --
 -- Values of a field that nobody has looked at yet, behind one.
-SELECT id, scope, value FROM rowcall.value_mapping
+SELECT id, scope, value, folded FROM rowcall.value_mapping
 WHERE job_id = %(id)s AND field = %(field)s AND status = 'UNRESOLVED' AND reason = '' AND id > %(after)s
 ORDER BY id LIMIT %(most)s
 
 -- keep_matched --
 -- What values stand for.
 UPDATE rowcall.value_mapping v SET status = m.status, action = m.action, target_key = m.target_key, target_label = m.target_label,
-    confidence = m.confidence, basis = m.basis, reason = m.reason, candidates = m.candidates
+    confidence = m.confidence, basis = m.basis, reason = m.reason, candidates = m.candidates, scope_label = m.scope_label
 FROM rowcall_matched m WHERE v.job_id = %(id)s AND v.id = m.id
-
--- set_folded --
--- Values without case and accents, and what their scopes are called.
-UPDATE rowcall.value_mapping v SET folded = g.folded, scope_label = g.scope_label
-FROM unnest(%(ids)s::bigint[], %(folded)s::text[], %(labels)s::text[]) g (id, folded, scope_label)
-WHERE v.job_id = %(id)s AND v.id = g.id
 
 -- add_value_field --
 -- The values of a field are gathered.
