@@ -82,8 +82,9 @@ def test_an_importer_without_key_skips_nothing_by_key() -> None:
 
 def test_the_public_names_are_pinned() -> None:
     assert " ".join(rowcall.__all__) == (
-        "Boolean Choice Client Code Date DateTime Decimal Email Fail Field Final Flow Importer Integer Issue "
-        "ItemImporter ItemResult Json List Lookup RequestRefused Resource Retryable RowOutcome RowcallError "
+        "Boolean Choice Client Code Compared Date DateTime Decimal Email Fail Field Final Fingerprint Flow Importer "
+        "Integer Issue ItemImporter ItemResult Json List Lookup Mismatch RequestRefused Resource Retryable RowOutcome "
+        "RowcallError "
         "ServerUnavailable Skip Status Text Update Uuid Version WholeFileImporter __version__ rule"
     )
 

@@ -149,6 +149,8 @@ def _take_up(database: Database, job: Job, importer: type[Importer]) -> None:
             moves.resume(control, job)
         elif job.state in (State.FINGERPRINT_WARN, State.FINGERPRINT_ABORT):
             raise Final(Code.WRONG_STATE, f"Job {job.number} is {job.state}.", hint=way_on(job.state, job.number))
+        elif job.state is State.SUPERSEDED:
+            raise jobs.superseded(job)
         elif job.ended or job.state is State.VALIDATED:
             what = "was a dry run" if job.config.dry_run and not job.ended else f"is {job.state}"
             raise Final(

@@ -57,6 +57,9 @@ def _way_on(client: Client, job: Job) -> Callable[[Job], Job] | None:
             return move
     if job.state in STOPPED:
         raise Final(Code.WRONG_STATE, f"Job {job.number} is {job.state}.", hint=way_on(job.state, job.number))
+    if job.superseded_by:
+        told = f"Job {job.number} was superseded by job {job.superseded_by.number}."
+        raise Final(Code.SUPERSEDED, told, hint=f"Go on with job {job.superseded_by.number}.")
     if job.rests:
         what = "was a dry run" if job.dry_run and job.state == State.VALIDATED else f"is {job.state}"
         told = f"Job {job.number} {what}: there is nothing to go on with."
