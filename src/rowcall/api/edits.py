@@ -9,12 +9,13 @@ from fastapi import APIRouter, Header, Response
 from psycopg import Connection
 
 from rowcall.api.audit import audit
-from rowcall.api.models import CellEditAnswer, EditAnswer, EditRequest, Item, RowNumber
+from rowcall.api.models import CellEditAnswer, EditAnswer, EditRequest, Item, ReplaceAnswer, ReplaceRequest, RowNumber
 from rowcall.api.openapi import headers, refusals
 from rowcall.api.service import Caller, Service, TheCaller, TheService
 from rowcall.engine import observe
 from rowcall.engine.documents import edit_document, job_document, row_document
 from rowcall.engine.edit import Edited, edit_row, found_row, undo_edits
+from rowcall.engine.replace import count_replaced, replace_cells
 from rowcall.errors import Final
 from rowcall.importer import Importer
 from rowcall.model import WORKING, Code
@@ -29,6 +30,11 @@ _TAGGED: dict[int | str, dict[str, Any]] = {200: {"headers": headers("ETag")}}
 _REFUSED = refusals(
     *(Code.BAD_REQUEST, Code.JOB_NOT_FOUND, Code.UNKNOWN_IMPORTER, Code.ROW_NOT_FOUND, Code.WRONG_STATE),
     *(Code.ROW_DONE, Code.EDITED_MEANWHILE, Code.UNKNOWN_CELL, Code.DATABASE_REFUSED),
+)
+_REPLACED: dict[int | str, dict[str, Any]] = {200: {"description": "What would be replaced, or was."}}
+_REPLACING = (
+    *(Code.BAD_REQUEST, Code.JOB_NOT_FOUND, Code.UNKNOWN_IMPORTER, Code.WRONG_STATE, Code.ROW_DONE),
+    *(Code.NOT_AS_COUNTED, Code.UNKNOWN_CELL, Code.BODY_TOO_LARGE),
 )
 _REVISION = re.compile(r'(?:W/)?"?(\d{1,9})"?')
 _IfMatch = Annotated[
@@ -140,3 +146,31 @@ def _seen(connection: Connection[Any], job: Job, row: int, if_match: str | None)
 
 def _headers(connection: Connection[Any], job: Job) -> list[str]:
     return [column.header for column in columns_of(connection, job.id)]
+
+
+@router.post("/replace", responses={**_REPLACED, **refusals(*_REPLACING)})
+def replace_items(job_id: UUID, asked: ReplaceRequest, at: TheService, caller: TheCaller) -> ReplaceAnswer:
+    """Replace a text in one column of many rows: with `preview` it is counted, with the `token` of that it is done.
+
+    Just the cells that were counted are replaced; if it would be others by now, nothing is, and it is told (409).
+    Corrections are kept and taken back like those of single rows. A job that is VALIDATED is planned again.
+    """
+    with at.connection(caller) as connection:
+        before = jobs.get_job(connection, str(job_id), organisation=caller.organisation)
+        if asked.preview:
+            counted = count_replaced(connection, before, asked.replacing())
+            samples = [{"row": each.row, "before": each.before, "after": each.after} for each in counted.samples]
+            return ReplaceAnswer.model_validate({"rows": counted.rows, "samples": samples, "token": counted.token})
+    importer = at.registry.importer(before.importer)
+    with at.pool.connection() as connection, connection.transaction():
+        done = replace_cells(
+            connection, before, importer, asked.replacing(), token=asked.token or "", who=caller.account
+        )
+        if done.job.state in WORKING:
+            nudge(connection, before.id)
+        audit(connection, caller, "import.replace", before.id, {"number": before.number, "rows": done.laid.rows})
+        job = job_document(done.job, jobs.counts_of(connection, done.job))
+    if done.job.state is not before.state:
+        with at.connection(caller) as connection:
+            observe.moved(connection, before, done.job)
+    return ReplaceAnswer.model_validate({"rows": done.laid.rows, "job": job})

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from rowcall.api.problems import problem
 from rowcall.model import Code
 
-_STREAMED = re.compile(r"/v1/(imports|uploads(/[^/]+)?)")
+_STREAMED = re.compile(r"/v1/(imports(/[^/]+/rejects)?|uploads(/[^/]+)?)")
 """Where files come in, piece by piece, which have a limit of their own."""
 
 

@@ -10,9 +10,11 @@ from pydantic.alias_generators import to_camel
 
 from rowcall.api.problems import unfit
 from rowcall.engine.edit import MOST_TEXT
+from rowcall.engine.replace import Replacing
 from rowcall.errors import Final
 from rowcall.formats import Format, ReadOptions
 from rowcall.model import ROW_STATUSES, Code, Mode, State, Wish
+from rowcall.store.grid import Wanted
 from rowcall.store.jobs import JobConfig, TemplateKey
 
 _MOST = 2**31 - 1
@@ -377,6 +379,101 @@ class CellEditAnswer(Wire):
     after: str | None
     account: str
     at: datetime
+
+
+class RowFilter(Wire):
+    """Which rows. None or nothing: no matter."""
+
+    statuses: list[RowStatus] | None = None
+    code: Text | None = None
+    """With an issue of this code."""
+    field: Text | None = None
+    """With an issue in this field."""
+    text: Annotated[Text, Field(max_length=200)] | None = None
+    """With this somewhere in a cell."""
+    edited: Flag = False
+    """Only those with corrections."""
+    rows: Annotated[list[Annotated[RowNumber, Strict()]], Field(min_length=1, max_length=100_000)] | None = None
+    """Numbers of rows."""
+
+
+class ReplaceRequest(Wire):
+    """A text to be replaced in one column: to be counted first, then done with the token of that."""
+
+    filter: RowFilter = RowFilter()
+    field: Text
+    """The column: its field, its header, or `column 3`."""
+    find: CellText
+    """Nothing stands for cells that are empty."""
+    replacement: Annotated[CellText, Field(alias="with")]
+    match: Literal["cell", "part"] = "cell"
+    """Whether the whole cell has to be it, or it may be a part of it."""
+    preview: Flag = False
+    """Only count."""
+    token: Text | None = None
+    """Of the count; without `preview` it has to be there."""
+
+    def replacing(self) -> Replacing:
+        """The same for the engine."""
+        which = Wanted(
+            statuses=tuple(self.filter.statuses or ()),
+            code=self.filter.code,
+            field=self.filter.field,
+            text=self.filter.text or None,
+            edited=self.filter.edited,
+            rows=tuple(self.filter.rows) if self.filter.rows is not None else None,
+        )
+        return Replacing(
+            which=which, column=self.field, find=self.find, text=self.replacement, part=self.match == "part"
+        )
+
+
+class SampleAnswer(Wire):
+    """A cell as it is, and as it would be."""
+
+    row: int
+    before: str | None
+    after: str
+
+
+class ReplaceAnswer(Wire):
+    """How many rows would be corrected or were."""
+
+    rows: int
+    samples: list[SampleAnswer] = []
+    """Of a preview: some of them."""
+    token: str | None = None
+    """Of a preview: to do just that."""
+    job: JobAnswer | None = None
+    """When it was done."""
+
+
+class NotMergedAnswer(Wire):
+    """A row of a workbook that was left alone."""
+
+    line: int
+    """In the sheet or the file that came."""
+    row: int | None
+    code: str
+    message: str
+
+
+class MergedAnswer(Wire):
+    """What came of a workbook that was brought back."""
+
+    job: JobAnswer
+    rows: int
+    """Rows in it."""
+    changed: int
+    """Rows that were corrected by it, and run again."""
+    cells: int
+    unchanged: int
+    """Rows that are as they were."""
+    refused: int
+    not_merged: list[NotMergedAnswer]
+    """The first thousand of those."""
+    ignored_columns: list[str]
+    """Columns that the job's file doesn't have."""
 
 
 class ReprocessAnswer(Wire):

@@ -30,6 +30,7 @@ _STATUSES = {
     Code.WRONG_STATE: 409,
     Code.ROW_NOT_FOUND: 404,
     Code.ROW_DONE: 409,
+    Code.NOT_AS_COUNTED: 409,
     Code.EDITED_MEANWHILE: 412,
     Code.JOB_BUSY: 409,
     Code.UNDO_NOT_POSSIBLE: 409,

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 from urllib.parse import unquote
 
 from fastapi import Request
@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect
 from rowcall.engine.failures import failure_of
 from rowcall.errors import Final
 from rowcall.model import Code
-from rowcall.store.files import FileStore, Incoming, StoredFile, too_large
+from rowcall.store.files import Incoming, StoredFile, too_large
 
 _BESIDE = 1 << 20
 """What a form may hold beside its file: names, texts, boundaries."""
@@ -28,6 +28,12 @@ _SECONDS = 1.0
 _writing = ThreadPoolExecutor(32, thread_name_prefix="upload")  # they may all wait for a disk, others must not
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class Takes(Protocol):
+    """Where files come in."""
+
+    def begin(self, *, most: int | None = None) -> Incoming: ...
 
 
 @dataclass(slots=True)
@@ -44,7 +50,7 @@ class Upload:
 
 
 @asynccontextmanager
-async def received(request: Request, store: FileStore, *, name: str, most: int) -> AsyncGenerator[Upload]:
+async def received(request: Request, store: Takes, *, name: str, most: int) -> AsyncGenerator[Upload]:
     """The upload of a request. Nothing of it stays if it is cut off or too large."""
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared) > most + _BESIDE:

@@ -8,6 +8,7 @@ from typing import Any
 
 from rowcall.engine.moves import allowed
 from rowcall.engine.receipt import Receipt
+from rowcall.engine.rejects import Merged
 from rowcall.engine.undo import UndoPreview
 from rowcall.importer import Field, Importer
 from rowcall.model import State, Status
@@ -165,6 +166,23 @@ def edit_document(edit: CellEdit, headers: Sequence[str]) -> dict[str, Any]:
         "after": edit.after,
         "account": edit.account,
         "at": edit.at,
+    }
+
+
+def merged_document(merged: Merged, counts: JobCounts) -> dict[str, Any]:
+    """What came of a workbook, for a program."""
+    return {
+        "job": job_document(merged.job, counts),
+        "rows": merged.rows,
+        "changed": merged.laid.rows,
+        "cells": merged.laid.cells,
+        "unchanged": merged.rows - merged.refused - merged.laid.rows,
+        "refused": merged.refused,
+        "notMerged": [
+            {"line": each.line, "row": each.row, "code": each.code, "message": each.message}
+            for each in merged.first_refused
+        ],
+        "ignoredColumns": merged.ignored,
     }
 
 

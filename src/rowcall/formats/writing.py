@@ -52,6 +52,8 @@ class WriteOptions:
     null: str = ""
     """The text for null in CSV. Unlike an empty text, it is never quoted."""
     sheet: str = "Rows"
+    mark: bool = False
+    """Fill the cells of a workbook that have a comment. Beyond the most comments that it may have, no more are made."""
     row_group: int = 32 * MIB
     """Bytes that a row group of a Parquet file takes in memory."""
 
@@ -68,6 +70,8 @@ class WriteColumn:
     """What the texts of the column stand for, where that is known."""
     choices: tuple[str, ...] = ()
     """Values to pick from, as a drop-down."""
+    strict: bool = True
+    """Whether nothing else can be typed then."""
     note: str = ""
     """Help, as a comment on the header."""
     hidden: bool = False

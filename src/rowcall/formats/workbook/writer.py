@@ -2,7 +2,7 @@
 
 import tempfile
 from bisect import bisect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import polars as pl
@@ -31,6 +31,7 @@ class XlsxEncoder:
         self._columns = columns
         self._places = {column.name: place for place, column in enumerate(columns)}
         self._header = options.header
+        self._mark = options.mark
         self._used = 0
         self._comments = 0
         self._shaped = False
@@ -49,7 +50,8 @@ class XlsxEncoder:
         if not self._shaped:
             self._shape(frame)
         first = self._used
-        refused = [refusal for start, part in slices(frame) for refusal in self._write_part(part, start)]
+        marks = _marks(frame, comments) if self._mark else {}
+        refused = [refusal for start, part in slices(frame) for refusal in self._write_part(part, start, marks)]
         self._add_comments(comments, first, [refusal.row for refusal in refused])
         return tuple(refused)
 
@@ -62,7 +64,7 @@ class XlsxEncoder:
             if column.note and self._header:
                 self._add_comment(0, place, column.note)
             if column.choices:
-                self._book.offer(place, int(self._header), column.choices)
+                self._book.offer(place, int(self._header), column.choices, strict=column.strict)
         with write_errors_told(_TEMPORARY):
             self._book.write(OutputFile(self._output), self._spool, self._used, len(self._columns))
         self.discard()
@@ -71,14 +73,16 @@ class XlsxEncoder:
         with suppress(OSError):  # what it still buffers may not fit on the disk, and isn't wanted
             self._spool.close()
 
-    def _write_part(self, part: pl.DataFrame, start: int) -> list[Refused]:
+    def _write_part(self, part: pl.DataFrame, start: int, marks: Mapping[str, pl.Series]) -> list[Refused]:
         texts = as_text(part)
+        marked = {name: mark.slice(start, part.height) for name, mark in marks.items()}
         too_long = _too_long(texts)
         if too_long:
             kept = ~pl.int_range(part.height, eager=True).is_in(list(too_long))
             part, texts = part.filter(kept), texts.filter(kept)
+            marked = {name: mark.filter(kept) for name, mark in marked.items()}
         if part.height:
-            self._append(self._rows.body(part, texts, self._used + 1), part.height)
+            self._append(self._rows.body(part, texts, self._used + 1, marked), part.height)
         return [_refusal(start + row, lengths) for row, lengths in sorted(too_long.items())]
 
     def _append(self, rows: bytes, count: int) -> None:
@@ -103,6 +107,8 @@ class XlsxEncoder:
     def _add_comment(self, row: int, place: int, text: str) -> None:
         self._comments += 1
         if self._comments > _MAX_COMMENTS:
+            if self._mark:
+                return
             raise FileRefused(
                 Code.FORMAT_LIMIT,
                 f"A workbook is written with at most {_MAX_COMMENTS:,} comments; there are more.",
@@ -138,6 +144,15 @@ def _check(columns: Sequence[WriteColumn], options: WriteOptions) -> None:
             f"The header {too_long[0][:40]!r}… is longer than the {_MAX_CELL:,} characters of a cell.",
             hint="Write CSV, or shorten the header.",
         )
+
+
+def _marks(frame: pl.DataFrame, comments: Comments) -> dict[str, pl.Series]:
+    """Which cells have a comment, for each column that has some."""
+    rows: dict[str, list[int]] = {}
+    for row, name in comments:
+        rows.setdefault(name, []).append(row)
+    every = pl.int_range(frame.height, eager=True)
+    return {name: every.is_in(some) for name, some in rows.items()}
 
 
 def _too_long(texts: pl.DataFrame) -> dict[int, dict[str, int]]:

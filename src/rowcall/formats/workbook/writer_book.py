@@ -30,6 +30,7 @@ _NO_ROWS = b"<sheetData/>"
 _SHEET = "xl/worksheets/sheet{}.xml"
 # 6, the usual one, makes files 7% smaller in three times the time
 _LEVEL = 3
+_MARK = {"num_format": "@", "bg_color": "#FDE9D9", "border": 1, "border_color": "#C55A11"}
 _HEADER = {"bold": True, "bg_color": "#E7EBF0", "bottom": 1, "num_format": "@"}
 
 
@@ -64,13 +65,14 @@ class Book:
     def comment(self, row: int, place: int, text: str) -> None:
         self._sheet.write_comment(row, place, text, _COMMENT_BOX)
 
-    def offer(self, place: int, first_row: int, choices: tuple[str, ...]) -> None:
-        """Let the cells of a column, from a row on, be picked from a list."""
+    def offer(self, place: int, first_row: int, choices: tuple[str, ...], *, strict: bool) -> None:
+        """Let the cells of a column, from a row on, be picked from a list; if it is `strict`, from nowhere else."""
         rule = {
             "validate": "list",
             "source": list(choices) if _fits_inline(choices) else self._listed(choices),
             "error_title": "Not in the list",
             "error_message": "Pick one of the values of the list.",
+            "show_error": strict,
         }
         self._sheet.data_validation(first_row, place, MAX_ROWS - 1, place, rule)
 
@@ -125,6 +127,8 @@ class Book:
             text=_index(self._text),
             header=_index(self._book.add_format(_HEADER)),
             formula=_index(guarded) if guard_formulas else None,
+            marked=_index(self._book.add_format(_MARK)),
+            marked_formula=_index(self._book.add_format({**_MARK, "quote_prefix": True})),
         )
 
 

@@ -67,3 +67,81 @@ ORDER BY 1 LIMIT %(most)s
 -- forget_duplicates --
 -- It is to be decided anew whether some rows lose against others.
 DELETE FROM rowcall.duplicate WHERE job_id = %(id)s AND row_number = ANY (%(numbers)s)
+
+-- cells_to_replace --
+-- Cells of a column in which a text is found, of the rows that are wanted and can still be corrected.
+SELECT row_number, %(position)s::int AS position, before, after FROM (
+    SELECT s.number AS row_number, s.cells[%(position)s + 1] AS before,
+           CASE WHEN %(part)s THEN replace(s.cells[%(position)s + 1], %(find)s, %(with)s) ELSE %(with)s END AS after
+    FROM rowcall.row_status s
+    WHERE s.job_id = %(id)s
+      AND CASE WHEN %(part)s THEN strpos(s.cells[%(position)s + 1], %(find)s) > 0
+               ELSE coalesce(s.cells[%(position)s + 1], '') = %(find)s END
+      AND (cardinality(%(open)s::text[]) = 0 OR s.status = ANY (%(open)s::text[]))
+      AND (cardinality(%(statuses)s::text[]) = 0 OR s.status = ANY (%(statuses)s::text[]))
+      AND (%(numbers)s::bigint[] IS NULL OR s.number = ANY (%(numbers)s::bigint[]))
+      AND (NOT %(edited)s OR s.original IS NOT NULL)
+      AND (%(text)s::text IS NULL OR EXISTS (
+          SELECT FROM unnest(s.cells) cell WHERE strpos(lower(cell), lower(%(text)s)) > 0))
+      AND ((%(code)s::text IS NULL AND %(field)s::text IS NULL) OR EXISTS (
+          SELECT FROM jsonb_array_elements(s.issues) issue
+          WHERE (%(code)s::text IS NULL OR issue ->> 'code' = %(code)s)
+            AND (%(field)s::text IS NULL OR %(field)s = ANY (string_to_array(issue ->> 'field', ', ')))))) each
+WHERE before IS DISTINCT FROM after
+
+-- count_wanted --
+-- How many cells some corrections are for, and a number that stands for just these.
+SELECT count(*), coalesce(bit_xor(hashtextextended(row_number || ' ' || coalesce(before, ''), position)), 0) FROM {source} w
+
+-- judge_returned --
+-- Of rows that came back with their keys: what keeps a row from being merged, if anything does.
+CREATE TEMPORARY TABLE rowcall_judged ON COMMIT DROP AS
+WITH parsed AS (
+    SELECT t.line, t.cells, t.problem, nullif(btrim(t.key), '') AS key,
+           regexp_match(btrim(t.key), '^(BU\d{1,20})\.(\d{1,18})\.(\d{1,4})\.(\d{1,9})\.([0-9a-f]{16})$') AS part
+    FROM pg_temp.rowcall_returned t),
+known AS (
+    SELECT p.line, p.cells, p.part[2]::bigint AS row_number, p.part[3]::int AS attempt, p.part[4]::int AS revision,
+           CASE WHEN p.key IS NULL THEN 'NO_ROW_KEY'
+                WHEN p.part[1] <> %(job)s THEN 'FOREIGN_ROW_KEY'
+                WHEN p.part IS NULL OR p.part[5] <> left(encode(sha256(convert_to(
+                    concat_ws(' ', %(id)s::uuid, p.part[2], p.part[3], p.part[4]), 'UTF8')), 'hex'), 16) THEN 'BAD_ROW_KEY'
+                WHEN p.problem IS NOT NULL THEN p.problem END AS code
+    FROM parsed p)
+SELECT k.line, k.cells, s.number AS row_number,
+       coalesce(k.code, CASE WHEN s.number IS NULL THEN 'BAD_ROW_KEY'
+           WHEN row_number() OVER (PARTITION BY s.number ORDER BY k.line) > 1 THEN 'DUPLICATE_ROW_KEY' END) AS code,
+       CASE WHEN cardinality(%(open)s::text[]) > 0 AND s.status <> ALL (%(open)s::text[]) THEN 'ROW_DONE'
+            WHEN (k.attempt, k.revision) IS DISTINCT FROM (s.attempt::int, s.revision) THEN 'STALE_ROW_KEY' END AS late
+FROM known k
+LEFT JOIN rowcall.row_status s ON s.job_id = %(id)s AND s.number = k.row_number AND k.code IS NULL
+
+-- find_returned --
+-- The cells of those that differ from what counts now. A blank is like nothing, line ends are like each other, and a text
+-- that was too long for a workbook counts as unchanged where only its beginning came back.
+CREATE TEMPORARY TABLE rowcall_wanted ON COMMIT DROP AS
+SELECT j.row_number, p.position, j.late, coalesce(j.cells[p.place], '') AS after
+FROM pg_temp.rowcall_judged j
+JOIN rowcall.edited_row r ON r.job_id = %(id)s AND r.number = j.row_number
+CROSS JOIN LATERAL unnest(%(positions)s::int[]) WITH ORDINALITY AS p (position, place)
+CROSS JOIN LATERAL (SELECT replace(coalesce(j.cells[p.place], ''), E'\r\n', E'\n') AS came,
+                           replace(coalesce(r.cells[p.position + 1], ''), E'\r\n', E'\n') AS counts) c
+WHERE j.code IS NULL AND c.came <> c.counts
+  AND NOT (length(c.counts) > %(most)s AND c.came = left(c.counts, %(most)s) || '…')
+
+-- refuse_returned --
+-- Rows that came too late are not merged if they would change something.
+WITH late AS (DELETE FROM pg_temp.rowcall_wanted WHERE late IS NOT NULL RETURNING row_number, late)
+UPDATE pg_temp.rowcall_judged j SET code = l.late FROM late l WHERE j.row_number = l.row_number AND j.code IS NULL
+
+-- returned_refused --
+-- Rows that were not merged, the first ones.
+SELECT line, row_number, code FROM pg_temp.rowcall_judged WHERE code IS NOT NULL ORDER BY line LIMIT %(most)s
+
+-- count_returned --
+-- How many rows came back, and how many of them were not merged.
+SELECT count(*), count(code) FROM pg_temp.rowcall_judged
+
+-- retry_returned --
+-- Those that were merged are to be tried again.
+INSERT INTO rowcall.retry (job_id, row_number) SELECT DISTINCT %(id)s::uuid, row_number FROM pg_temp.rowcall_wanted
