@@ -113,7 +113,8 @@ def test_the_workbook_has_the_failed_rows_as_the_file_has_them(table: Database, 
     assert set(comments) == {"B2", "C2", "D2", "D3", "B4"}
     assert comments["B2"].startswith("REQUIRED: ")
     assert comments["D3"].startswith("NOT_FOUND: 'Paris'")
-    marked = {c.coordinate for row in sheet.iter_rows(min_row=2) for c in row if c.fill.fgColor.rgb == "FFFDE9D9"}
+    cells: list[Any] = [cell for row in sheet.iter_rows(min_row=2) for cell in row]
+    marked = {cell.coordinate for cell in cells if cell.fill.fgColor.rgb == "FFFDE9D9"}
     assert marked == set(comments)
     lists = {str(rule.sqref).split(":")[0]: rule for rule in sheet.data_validations.dataValidation}
     assert (lists["C2"].formula1, lists["C2"].showErrorMessage) == ('"new,old"', True)

@@ -1,4 +1,4 @@
-"""A text is replaced in a column of many rows: counted first, then done for exactly the cells that were counted (X3)."""
+"""A text is replaced in a column of many rows: counted first, then done for just the cells that were counted (X3)."""
 
 from pathlib import Path
 from typing import Any
@@ -39,9 +39,9 @@ def replaced(desk: Desk, asked: Replacing, token: str) -> Replaced:
 
 
 def asking(
-    find: str = "neu", text: str = "new", *, column: str = "kind", part: bool = False, **which: Any
+    find: str = "neu", instead: str = "new", *, column: str = "kind", part: bool = False, **which: Any
 ) -> Replacing:
-    return Replacing(which=Wanted(**which), column=column, find=find, text=text, part=part)
+    return Replacing(which=Wanted(**which), column=column, find=find, text=instead, part=part)
 
 
 def test_what_is_counted_is_replaced_and_those_rows_run_again(table: Database, tmp_path: Path) -> None:

@@ -40,11 +40,15 @@ _WORKBOOK: dict[int | str, dict[str, Any]] = {
         "content": {_XLSX: _BINARY},
     }
 }
+_CSV = {
+    "schema": {"type": "string"},
+    "example": "email,rowcall_key\nb@example.org,BU202611160001.2.1.0.9f86d081884c7d65\n",
+}
 _FORM = {"type": "object", "required": ["file"], "properties": {"file": {"type": "string", "format": "binary"}}}
 _BODY = {
     "requestBody": {
         "required": True,
-        "content": {"multipart/form-data": {"schema": _FORM}, _XLSX: _BINARY, "text/csv": _BINARY},
+        "content": {"multipart/form-data": {"schema": _FORM}, _XLSX: _BINARY, "text/csv": _CSV},
     }
 }
 

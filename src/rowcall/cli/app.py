@@ -29,6 +29,9 @@ COMMANDS = {
     "cancel": ("moves:cancel", "Have a job stop for good; what is done stays."),
     "reprocess": ("moves:reprocess", "Try rows of a job again that failed or were skipped."),
     "undo": ("undo:undo", "Take back what a job wrote to its table."),
+    "edit": ("edits:edit", "Correct cells of a row; it is verified at once."),
+    "replace": ("edits:replace", "Replace a text in one column of many rows."),
+    "rejects": ("edits:rejects", "Failed rows as a workbook, to be corrected and brought back."),
     "jobs": ("jobs:jobs", "The latest jobs and how far they are."),
     "rows": ("rows:rows", "What became of the rows of a job."),
     "receipt": ("receipt:receipt", "A job on one page: file, mapping, balance, who and when."),
@@ -48,6 +51,7 @@ COMMANDS = {
 
 FOR_SERVERS = (
     *("import", "resume", "map", "templates", "values", "decisions", "pause", "cancel", "reprocess", "undo"),
+    *("edit", "replace", "rejects"),
     *("jobs", "rows", "receipt", "export", "importers"),
     *("fingerprint", "acknowledge", "doctor"),
 )

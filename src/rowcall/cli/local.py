@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, BinaryIO, Self, TypeVar
 
 import msgspec
 from psycopg import Connection
@@ -16,8 +17,12 @@ from rowcall.client import answers
 from rowcall.client.answers import ImporterSummary, Item, Reprocessed, UndoPreview, UndoReceipt, View
 from rowcall.config import Settings
 from rowcall.engine import documents, moves
+from rowcall.engine.edit import Edited, edit_row, found_row, undo_edits
 from rowcall.engine.receipt import receipt_of
+from rowcall.engine.rejects import Merged, merge_rejects, open_returned
+from rowcall.engine.replace import Replacing, count_replaced, replace_cells
 from rowcall.engine.undo import preview_undo, undo_of
+from rowcall.importer import Importer
 from rowcall.importer.registry import load_registry
 from rowcall.model import WORKING
 from rowcall.store import jobs
@@ -85,6 +90,90 @@ class Local(LocalColumns, LocalValues):
         """Let a job go on though some of its rows differ from the target."""
         return self._moved(job, lambda connection, found: moves.acknowledge(connection, found, jobs.system_account()))
 
+    def item(self, job: str, row: int) -> Item:
+        """One row of a job."""
+        found = jobs.get_job(self._connection, job)
+        return as_answer(Item, documents.row_document(found_row(self._connection, found, row), self._headers(found)))
+
+    def _headers(self, job: Job) -> list[str]:
+        return [column.header for column in columns_of(self._connection, job.id)]
+
+    def edit(self, job: str, row: int, cells: dict[str, str | None], *, revision: int = 0) -> answers.Edited:
+        """Correct cells of a row."""
+        return self._edited(
+            job, lambda found, how: edit_row(self._connection, found, how, row, cells, who=_me(), revision=revision)
+        )
+
+    def undo_edits(self, job: str, row: int, *, revision: int) -> answers.Edited:
+        """Take back all corrections of a row."""
+        return self._edited(
+            job, lambda found, how: undo_edits(self._connection, found, how, row, who=_me(), revision=revision)
+        )
+
+    def _edited(self, job: str, deed: Callable[[Job, type[Importer]], Edited]) -> answers.Edited:
+        done: list[Edited] = []
+
+        def edit(_: Connection[Any], found: Job) -> Job:
+            done.append(deed(found, load_registry().importer(found.importer)))
+            return done[0].job
+
+        now = self._moved(job, edit)
+        item = as_answer(Item, documents.row_document(done[0].row, self._headers(done[0].job)))
+        issues = msgspec.convert(done[0].issues, list[answers.Issue])
+        return answers.Edited(item=item, status=done[0].status, issues=issues, alone=done[0].alone, job=now)
+
+    def replace(self, job: str, what: answers.Replacement, *, token: str | None = None) -> answers.Replaced:
+        """Count what a replacement would do; with the token of that, do just that."""
+        view = what.view
+        which = Wanted(
+            statuses=view.statuses,
+            code=view.code,
+            field=view.field,
+            text=view.text,
+            edited=view.edited,
+            rows=what.rows,
+        )
+        asked = Replacing(which=which, column=what.field, find=what.find, text=what.text, part=what.part)
+        if token is None:
+            counted = count_replaced(self._connection, jobs.get_job(self._connection, job), asked)
+            samples = [answers.Sample(row=each.row, before=each.before, after=each.after) for each in counted.samples]
+            return answers.Replaced(rows=counted.rows, samples=samples, token=counted.token)
+        count = 0
+
+        def replace(connection: Connection[Any], found: Job) -> Job:
+            nonlocal count
+            importer = load_registry().importer(found.importer)
+            done = replace_cells(connection, found, importer, asked, token=token, who=_me())
+            count = done.laid.rows
+            return done.job
+
+        now = self._moved(job, replace)
+        return answers.Replaced(rows=count, job=now)
+
+    def rejects(self, job: str, target: Path | BinaryIO) -> int:
+        """Write the workbook of the rows that failed; how many rows."""
+        from rowcall.export.rejects import select_rejects, write_rejects  # loads writers
+
+        with self._connection.transaction():
+            found = jobs.get_job(self._connection, job)
+            chosen = select_rejects(self._connection, found, load_registry().by_name().get(found.importer))
+            return write_rejects(self._connection, chosen, target)
+
+    def merge(self, job: str, file: Path) -> answers.Merged:
+        """Bring back the workbook, corrected."""
+        done: list[Merged] = []
+
+        def merge(connection: Connection[Any], found: Job) -> Job:
+            importer = load_registry().importer(found.importer)
+            with open_returned(file, file.name, self._settings.limits) as reading:
+                done.append(merge_rejects(connection, found, importer, reading, who=_me()))
+            return done[0].job
+
+        self._moved(job, merge)
+        return as_answer(
+            answers.Merged, documents.merged_document(done[0], jobs.counts_of(self._connection, done[0].job))
+        )
+
     def pause(self, job: str) -> answers.Job:
         """Have a job stop for now."""
         return self._moved(job, moves.pause)
@@ -96,7 +185,9 @@ class Local(LocalColumns, LocalValues):
     def reprocess(self, job: str, view: View | None = None, *, rows: list[int] | None = None) -> Reprocessed:
         """Have rows tried again."""
         view, registry, count = view or View(), load_registry(), 0
-        wanted = replace(_wanted(view, rows), statuses=moves.to_try_again(view.statuses or None, rows))
+        wanted = replace(
+            _wanted(view, rows), edited=view.edited, statuses=moves.to_try_again(view.statuses or None, rows)
+        )
 
         def again(connection: Connection[Any], found: Job) -> Job:
             nonlocal count
@@ -165,6 +256,11 @@ class Local(LocalColumns, LocalValues):
 def _wanted(view: View, rows: list[int] | None) -> Wanted:
     numbers = tuple(rows) if rows is not None else None
     return Wanted(statuses=view.statuses, code=view.code, field=view.field, text=view.text, rows=numbers)
+
+
+def _me() -> str:
+    """Who corrects rows here."""
+    return jobs.system_account()
 
 
 def told_job(job: Job, counts: JobCounts) -> answers.Job:

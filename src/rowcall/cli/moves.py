@@ -33,11 +33,12 @@ def reprocess(
     field: Annotated[str | None, typer.Option(help="Only rows with an issue in this field.")] = None,
     text: Annotated[str | None, typer.Option(help="Only rows with this somewhere in a cell.")] = None,
     rows: Annotated[list[int] | None, typer.Option("--row", min=1, help="Only this row. May be given again.")] = None,
+    edited: Annotated[bool, typer.Option("--edited", help="Only rows with corrections.")] = False,
     server: Server = None,
 ) -> None:
     """Try rows again that failed or were skipped. Nothing else of the job runs."""
     with desk(server) as at:
-        view = View(statuses=(status,) if status else (), code=code, field=field, text=text)
+        view = View(statuses=(status,) if status else (), code=code, field=field, text=text, edited=edited)
         done = at.reprocess(job, view, rows=rows or None)
     screen().print(f"{done.rows:,} rows are tried again.")
     tell_job(done.job)

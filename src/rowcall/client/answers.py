@@ -129,6 +129,11 @@ class Item(Wire, frozen=True, kw_only=True):
     status: str
     issues: list[Issue] = []
     values: dict[str, str | None] = {}
+    """As they are in the file, or were corrected since."""
+    original: dict[str, str | None] | None = None
+    """Of corrected cells: what the file has."""
+    revision: int = 0
+    """How often it was corrected."""
     target_key: list[str] | None = None
     attempt: int | None = None
     at: datetime | None = None
@@ -144,6 +149,7 @@ class PendingItem(Wire, frozen=True, kw_only=True):
     line: int
     status: str
     issues: list[Issue] = []
+    revision: int = 0
     at: datetime | None = None
 
 
@@ -283,6 +289,14 @@ class UndoReceipt(Wire, frozen=True, kw_only=True):
         return self.changed + self.blocked + self.refused
 
 
+class EditCount(Wire, frozen=True, kw_only=True):
+    """What an account corrected."""
+
+    account: str
+    rows: int
+    cells: int
+
+
 class Receipt(Wire, frozen=True, kw_only=True):
     """A job on one page."""
 
@@ -308,12 +322,76 @@ class Receipt(Wire, frozen=True, kw_only=True):
     balanced: bool
     issues: list[IssueCount] = []
     undos: list[UndoReceipt] = []
+    edits: list[EditCount] = []
+    """Who corrected how much."""
     error: Told | None = None
 
     @property
     def unused_columns(self) -> list[str]:
         """The columns that no field takes; a processor of whole files or items sees all of them."""
         return [column.header for column in self.columns if not column.field] if self.target else []
+
+
+class Edited(Wire, frozen=True, kw_only=True):
+    """A corrected row, and what would become of it now."""
+
+    item: Item
+    status: str
+    issues: list[Issue] = []
+    alone: bool
+    """Whether it could be judged by itself; else the job is planned again."""
+    job: Job
+
+
+class CellEdit(Wire, frozen=True, kw_only=True):
+    """A correction of a cell, as it was made."""
+
+    revision: int
+    position: int
+    header: str
+    before: str | None = None
+    after: str | None = None
+    account: str
+    at: datetime
+
+
+class Sample(Wire, frozen=True, kw_only=True):
+    """A cell as it is, and as it would be."""
+
+    row: int
+    before: str | None = None
+    after: str
+
+
+class Replaced(Wire, frozen=True, kw_only=True):
+    """How many rows would be corrected, with the token to do it; or were, with the job."""
+
+    rows: int
+    samples: list[Sample] = []
+    token: str | None = None
+    job: Job | None = None
+
+
+class NotMerged(Wire, frozen=True, kw_only=True):
+    """A row of a workbook that was left alone."""
+
+    line: int
+    row: int | None = None
+    code: str
+    message: str
+
+
+class Merged(Wire, frozen=True, kw_only=True):
+    """What came of a workbook that was brought back."""
+
+    job: Job
+    rows: int
+    changed: int
+    cells: int
+    unchanged: int
+    refused: int
+    not_merged: list[NotMerged] = []
+    ignored_columns: list[str] = []
 
 
 class Reprocessed(Wire, frozen=True, kw_only=True):
@@ -465,7 +543,24 @@ class View(Wire, frozen=True, kw_only=True, omit_defaults=True):
     field: str | None = None
     text: str | None = None
     """Somewhere in a cell."""
+    edited: bool = False
+    """Only rows with corrections."""
     sort: Literal["row", "-row", "updated", "-updated"] = "row"
+
+
+class Replacement(Wire, frozen=True, kw_only=True):
+    """A text to be replaced in one column of the rows of a view."""
+
+    field: str
+    """The column: its field, its header, or `column 3`."""
+    find: str
+    """Nothing stands for cells that are empty."""
+    text: str
+    """What takes its place."""
+    part: bool = False
+    """Also where it is only a part of the cell."""
+    view: View = View()
+    rows: tuple[int, ...] | None = None
 
 
 class ExportOrder(Wire, frozen=True, kw_only=True, omit_defaults=True):

@@ -12,6 +12,8 @@ from uuid import UUID, uuid4
 import msgspec
 
 from rowcall.client.answers import (
+    CellEdit,
+    Edited,
     Export,
     ExportOrder,
     Fingerprint,
@@ -20,9 +22,12 @@ from rowcall.client.answers import (
     ImporterSummary,
     Item,
     Job,
+    Merged,
     PendingItem,
     Readiness,
     Receipt,
+    Replaced,
+    Replacement,
     Reprocessed,
     Summary,
     UndoPreview,
@@ -182,8 +187,60 @@ class Client(ColumnCalls, ValueCalls):
         self, view: View | None = None, *, of: Literal["me", "all"] = "me", most: int | None = None
     ) -> Iterator[PendingItem]:
         """Rows of all jobs that wait for something or somebody, those that something happened to last first."""
-        asked = {name: value for name, value in _query(view or View()).items() if name != "sort"}
+        asked = {name: value for name, value in _query(view or View()).items() if name not in ("sort", "edited")}
         return self._pages(PendingItem, "/v1/pending", {**asked, "userId": of}, most)
+
+    # ------------------------------------------------------------------------------------------------------ corrections
+
+    def item(self, job: AnyJob, row: int) -> Item:
+        """One row of a job, with what became of it."""
+        return self._asking.ask(Item, "GET", f"{self._path(job)}/items/{row}")
+
+    def edit(self, job: AnyJob, row: int, cells: dict[str, str | None], *, revision: int = 0) -> Edited:
+        """Correct cells of a row, named by header, field or `column 3`; None takes a correction back.
+
+        `revision` is that of the item as you saw it. Has somebody corrected the row since, `RequestRefused` is raised,
+        with the code EDITED_MEANWHILE.
+        """
+        order = _json({"cells": cells})
+        order["headers"]["If-Match"] = f'"{revision}"'
+        return self._asking.ask(Edited, "PATCH", f"{self._path(job)}/items/{row}", safe=False, **order)
+
+    def undo_edits(self, job: AnyJob, row: int, *, revision: int) -> Edited:
+        """Take back all corrections of a row."""
+        headers = {"If-Match": f'"{revision}"'}
+        return self._asking.ask(Edited, "DELETE", f"{self._path(job)}/items/{row}/edits", safe=False, headers=headers)
+
+    def edits(self, job: AnyJob, row: int) -> list[CellEdit]:
+        """All corrections of a row, the latest first."""
+        return self._asking.ask(list[CellEdit], "GET", f"{self._path(job)}/items/{row}/edits")
+
+    def replace(self, job: AnyJob, what: Replacement, *, token: str | None = None) -> Replaced:
+        """Count what a replacement would do; with the token of that, do just that."""
+        view = what.view
+        which = {
+            "statuses": list(view.statuses) or None,
+            "code": view.code,
+            "field": view.field,
+            "text": view.text,
+            "edited": view.edited,
+            "rows": what.rows,
+        }
+        match = "part" if what.part else "cell"
+        order = {"filter": which, "field": what.field, "find": what.find, "with": what.text, "match": match}
+        asked = {**order, "preview": token is None, "token": token}
+        path = f"{self._path(job)}/items/replace"
+        return self._asking.ask(Replaced, "POST", path, safe=token is None, **_json(asked))
+
+    def rejects(self, job: AnyJob, target: Target, *, progress: Received | None = None) -> int:
+        """Write the workbook of the rows that failed; how many bytes. A file is whole or not there."""
+        return stream_to(self._asking, f"{self._path(job)}/rejects.xlsx", {}, target, progress or _nobody)
+
+    def merge(self, job: AnyJob, file: str | Path | bytes | BinaryIO) -> Merged:
+        """Bring back the workbook, corrected: what was changed is laid over the rows, and just these run again."""
+        with opened(file) as stream:
+            files = {"file": (_name(file), stream)}
+            return self._asking.ask(Merged, "POST", f"{self._path(job)}/rejects", safe=False, files=files)
 
     # ------------------------------------------------------------------------------------------------------------ moves
 
@@ -217,7 +274,8 @@ class Client(ColumnCalls, ValueCalls):
 
     def reprocess(self, job: AnyJob, view: View | None = None, *, rows: list[int] | None = None) -> Reprocessed:
         """Try rows again that failed, or the failed and skipped ones of a view, or those with these numbers."""
-        order = {**_which(view or View()), "rows": rows}
+        view = view or View()
+        order = {**_which(view), "edited": view.edited, "rows": rows}
         return self._asking.ask(Reprocessed, "POST", f"{self._path(job)}/reprocess", safe=False, **_json(order))
 
     def preview_undo(
@@ -356,6 +414,7 @@ def _query(view: View) -> dict[str, str | None]:
         "code": view.code,
         "field": view.field,
         "text": view.text,
+        "edited": "true" if view.edited else None,
         "sort": view.sort,
     }
 
