@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from rowcall.api import events, uploads
-from rowcall.store import files
+from rowcall.store import folder
 
 from .conftest import Site
 from .test_imports import USERS, sent, stored
@@ -93,7 +93,7 @@ def test_what_went_wrong_here_is_told_to_whoever_runs_the_service_only(
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "/srv/secret/place")
 
-    monkeypatch.setattr(files.FolderStore, "begin", full)
+    monkeypatch.setattr(folder.FolderStore, "begin", full)
     answer = site.client.post("/v1/imports?importer=users", content=USERS, headers={"X-Request-ID": "one-7"})
     assert (answer.status_code, answer.json()["code"]) == (500, "SYSTEM_ERROR")
     assert answer.json()["hint"].endswith("request one-7.")

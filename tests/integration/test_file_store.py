@@ -18,10 +18,11 @@ from rowcall.config import Settings, settings_from
 from rowcall.errors import Final, Retryable
 from rowcall.export import known_resources
 from rowcall.model import Code
-from rowcall.store import bucket, files
+from rowcall.store import bucket, folder
 from rowcall.store.bucket import BucketStore
 from rowcall.store.db import Database
-from rowcall.store.files import FileStore, FolderStore, StoredFile, file_store
+from rowcall.store.files import FileStore, StoredFile, file_store
+from rowcall.store.folder import FolderStore
 from rowcall.worker.exports import Exporter
 from rowcall.worker.worker import Worker
 
@@ -166,11 +167,11 @@ def test_what_a_killed_process_left_is_swept(store: FileStore, monkeypatch: pyte
         (file_store_folder(store)).mkdir()
         (file_store_folder(store) / "incoming-1").write_bytes(SMALL)
     small = kept(store, SMALL)
-    for module in (files, bucket):
-        monkeypatch.setattr(module, "_ABANDONED", 100 * 365 * 86_400)  # this S3 says that all began in 2010
+    for module in (folder, bucket):
+        monkeypatch.setattr(module, "ABANDONED", 100 * 365 * 86_400)  # this S3 says that all began in 2010
     assert (store.sweep(), under_way(store)) == (0, 1)
-    for module in (files, bucket):
-        monkeypatch.setattr(module, "_ABANDONED", -1)
+    for module in (folder, bucket):
+        monkeypatch.setattr(module, "ABANDONED", -1)
     assert store.sweep() == 1
     assert (under_way(store), list(store.locations())) == (0, [small.location])
 

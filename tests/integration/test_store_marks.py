@@ -15,7 +15,8 @@ from rowcall.model import Code, State
 from rowcall.store import jobs
 from rowcall.store.bucket import BucketStore
 from rowcall.store.db import Database
-from rowcall.store.files import MARK, FileStore, FolderStore, file_store
+from rowcall.store.files import MARK, FileStore, file_store
+from rowcall.store.folder import FolderStore
 from rowcall.store.jobs import JobConfig, Origin
 from rowcall.store.marks import adopt_store, bind, known_mark
 from rowcall.worker.worker import Worker

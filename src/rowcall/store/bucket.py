@@ -27,7 +27,18 @@ from rowcall.config import BUCKET
 from rowcall.errors import Retryable
 from rowcall.formats.reading import MIB
 from rowcall.model import Code
-from rowcall.store.files import MARK, FileStore, Incoming, Reader, StoredFile, by_content, changed, gone, is_ours
+from rowcall.store.files import (
+    ABANDONED,
+    MARK,
+    FileStore,
+    Incoming,
+    Reader,
+    StoredFile,
+    by_content,
+    changed,
+    gone,
+    is_ours,
+)
 
 _PART = 8 * MIB
 _MOST_PARTS = 10_000
@@ -35,7 +46,7 @@ _MOST_PARTS = 10_000
 _AT_ONCE = 2
 """Parts of one file under way, so that an upload takes no more than three in memory."""
 _LARGE, _EXPORTS = "large/", "exports/"
-_ABANDONED = 2 * 86_400
+
 _MISSING = ("404", "NoSuchKey", "NotFound")
 _log = logging.getLogger(__name__)
 _sending = ThreadPoolExecutor(16, thread_name_prefix="s3")
@@ -175,7 +186,7 @@ class BucketStore(FileStore):
         with asking(self.where):
             pages = self.s3.get_paginator("list_multipart_uploads").paginate(Bucket=self.bucket, Prefix=self._prefix)
             for found in (each for page in pages for each in page.get("Uploads", [])):
-                if time.time() - found["Initiated"].timestamp() > _ABANDONED:
+                if time.time() - found["Initiated"].timestamp() > ABANDONED:
                     given = {"Bucket": self.bucket, "Key": found["Key"], "UploadId": found["UploadId"]}
                     self.s3.abort_multipart_upload(**given)
                     count += 1
