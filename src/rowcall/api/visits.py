@@ -75,7 +75,7 @@ def deleted(visit: Visit, pieces: Pieces | None) -> None:
     with visit.at.connection(visit.caller) as connection:
         uploads.delete_upload(connection, visit.upload, visit.caller.organisation)
     if pieces:
-        pieces.path.unlink(missing_ok=True)
+        file_store(visit.at.settings).abandon(pieces.path)
 
 
 @asynccontextmanager
@@ -107,11 +107,16 @@ async def received_with(request: Request, visit: Visit, offset: int, checksum: s
         _require_offset(visit.upload, offset)
         if pieces is None:
             raise _lost(visit.upload)
-        await aside(pieces.go_on, offset)
+        await aside(_gone_on, visit, pieces)
         visit = await _written(request, visit, pieces, expected)
         if visit.upload.received == visit.upload.length:
             visit = await aside(_job_made, visit, pieces)
     return visit
+
+
+def _gone_on(visit: Visit, pieces: Pieces) -> None:
+    """Be ready for more, which goes to the store as it comes."""
+    pieces.go_on(visit.upload.received, file_store(visit.at.settings).ahead(pieces.path, visit.upload.length))
 
 
 async def _written(request: Request, visit: Visit, pieces: Pieces, expected: "Checksum | None") -> Visit:
@@ -213,9 +218,10 @@ def _job_made(visit: Visit, pieces: Pieces | None) -> Visit:
         if error.code not in _PASSING:
             with visit.at.connection(sender) as connection:
                 uploads.set_error(connection, upload, sender.organisation, error)
-            path.unlink(missing_ok=True)
+            store.discard(file)
+            store.abandon(path)
         raise
-    path.unlink(missing_ok=True)
+    store.abandon(path)
     return visit.again()
 
 

@@ -10,23 +10,20 @@ import logging
 import shutil
 import time
 from collections import deque
-from collections.abc import Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import boto3
-from boto3.exceptions import Boto3Error
 from boto3.s3.transfer import TransferConfig
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
 from rowcall.config import BUCKET
 from rowcall.errors import Retryable
 from rowcall.formats.reading import MIB
-from rowcall.model import Code
 from rowcall.store.files import (
     ABANDONED,
     MARK,
@@ -39,17 +36,22 @@ from rowcall.store.files import (
     gone,
     is_ours,
 )
+from rowcall.store.multipart import (
+    AT_ONCE,
+    LARGE,
+    MISSING,
+    MOST_PARTS,
+    PART,
+    Multipart,
+    asking,
+    code_of,
+    part_size,
+    sending,
+)
+from rowcall.store.parts import Parts
 
-_PART = 8 * MIB
-_MOST_PARTS = 10_000
-"""Of one object, says S3."""
-_AT_ONCE = 2
-"""Parts of one file under way, so that an upload takes no more than three in memory."""
-_LARGE, _EXPORTS = "large/", "exports/"
-
-_MISSING = ("404", "NoSuchKey", "NotFound")
+_EXPORTS = "exports/"
 _log = logging.getLogger(__name__)
-_sending = ThreadPoolExecutor(16, thread_name_prefix="s3")
 
 
 class BucketStore(FileStore):
@@ -74,7 +76,7 @@ class BucketStore(FileStore):
             try:
                 return self.s3.get_object(**self.key(MARK))["Body"].read().decode().strip()
             except ClientError as error:
-                if _code(error) in _MISSING:
+                if code_of(error) in MISSING:
                     return None
                 raise
 
@@ -83,14 +85,20 @@ class BucketStore(FileStore):
             try:
                 self.s3.put_object(**self.key(MARK), Body=mark.encode(), IfNoneMatch="*")
             except ClientError as error:
-                if _code(error) not in ("PreconditionFailed", "ConditionalRequestConflict"):
+                if code_of(error) not in ("PreconditionFailed", "ConditionalRequestConflict"):
                     raise
         return self.mark() or mark
 
     def begin(self, *, most: int | None = None) -> Incoming:
         return _IntoBucket(self, most)
 
+    def ahead(self, path: Path, length: int) -> Parts | None:
+        return Parts(self.s3, self.where, self.key, path, length) if length > PART else None
+
     def adopt(self, path: Path, sha256: str, size: int) -> StoredFile:
+        if parts := self.ahead(path, size):
+            location = parts.stored()
+            return StoredFile(sha256, size, location, lambda known: self.older(known, location), held=True)
         location = by_content(sha256)
 
         def put_back(_: str) -> str:
@@ -102,11 +110,19 @@ class BucketStore(FileStore):
             self._send_file(path, location)
         elif not self.has(location):
             raise gone(path)
-        return StoredFile(sha256, size, location, put_back)
+        return StoredFile(sha256, size, location, put_back, held=True)
+
+    def abandon(self, path: Path) -> None:
+        Parts(self.s3, self.where, self.key, path, 0).abandon()
+        super().abandon(path)
+
+    def older(self, known: str, location: str) -> str:
+        """Of two names that the same content has by chance, the one that has been there for longer."""
+        return known if known != location and self.has(known) else location
 
     def _send_file(self, path: Path, location: str) -> None:
-        size = _part_size(path.stat().st_size)
-        parts = TransferConfig(multipart_chunksize=size, multipart_threshold=_PART, max_concurrency=4)
+        size = part_size(path.stat().st_size)
+        parts = TransferConfig(multipart_chunksize=size, multipart_threshold=PART, max_concurrency=4)
         with asking(self.where):
             self.s3.upload_file(str(path), **self.key(location), Config=parts)
 
@@ -126,7 +142,7 @@ class BucketStore(FileStore):
             try:
                 answer = self.s3.get_object(**self.key(location))
             except ClientError as error:
-                if _code(error) in _MISSING:
+                if code_of(error) in MISSING:
                     self.require_own()
                     raise gone(f"{self.where}/{location}") from error
                 raise
@@ -139,7 +155,7 @@ class BucketStore(FileStore):
             try:
                 self.s3.head_object(**self.key(location))
             except ClientError as error:
-                if _code(error) in _MISSING:
+                if code_of(error) in MISSING:
                     return False
                 raise
             return True
@@ -157,7 +173,7 @@ class BucketStore(FileStore):
             self.s3.delete_object(**self.key(location))
 
     def discard(self, file: StoredFile) -> None:
-        if file.location.startswith(_LARGE):
+        if file.location.startswith(LARGE):
             try:
                 self.remove(file.location)
             except Retryable as error:  # what it belongs to went well, or has failed for another reason
@@ -224,10 +240,10 @@ class _IntoBucket(Incoming):
 
     def __init__(self, store: BucketStore, most: int | None) -> None:
         super().__init__(most)
-        self._store, self._part = store, _part_size(most or _PART * _MOST_PARTS)
+        self._store, self._part = store, part_size(most or PART * MOST_PARTS)
         self._waiting = bytearray()
-        self._location = f"{_LARGE}{uuid4()}"
-        self._upload: str | None = None
+        self._location = f"{LARGE}{uuid4()}"
+        self._multipart: Multipart | None = None
         self._under_way: deque[Future[str]] = deque()
         self._tags: list[str] = []
         self._count = 0
@@ -240,31 +256,23 @@ class _IntoBucket(Incoming):
 
     def _send(self, part: bytes) -> None:
         with asking(self._store.where):
-            if self._upload is None:
-                self._upload = self._store.s3.create_multipart_upload(**self._store.key(self._location))["UploadId"]
-            while len(self._under_way) >= _AT_ONCE:
+            if self._multipart is None:
+                self._multipart = Multipart.begin(self._store.s3, self._store.key(self._location))
+            while len(self._under_way) >= AT_ONCE:
                 self._tags.append(self._under_way.popleft().result())
             self._count += 1
-            self._under_way.append(_sending.submit(self._sent, self._count, part))
-
-    def _sent(self, number: int, part: bytes) -> str:
-        answer = self._store.s3.upload_part(
-            **self._store.key(self._location), UploadId=self._upload, PartNumber=number, Body=part
-        )
-        return answer["ETag"]
+            self._under_way.append(sending.submit(self._multipart.send, self._count, part))
 
     def _settle(self, sha256: str) -> str:
-        if self._upload is None:
+        if self._multipart is None:
             self._location = by_content(sha256)
             self._put_whole()
             return self._location
         self._send(bytes(self._waiting))
         with asking(self._store.where):
             self._tags += [each.result() for each in self._under_way]
-            parts = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(self._tags, 1)]
-            given = {"UploadId": self._upload, "MultipartUpload": {"Parts": parts}}
-            self._store.s3.complete_multipart_upload(**self._store.key(self._location), **given)
-        self._upload = None
+            self._multipart.complete(dict(enumerate(self._tags, 1)))
+        self._multipart = None
         return self._location
 
     def _put_whole(self) -> None:
@@ -273,40 +281,19 @@ class _IntoBucket(Incoming):
 
     def _put_back(self, known: str) -> str:
         """What has been there for longer stays; by content, there is one place only."""
-        if self._location.startswith(_LARGE):
-            return known if known != self._location and self._store.has(known) else self._location
+        if self._location.startswith(LARGE):
+            return self._store.older(known, self._location)
         if not self._store.has(self._location):
             self._put_whole()
         return self._location
 
     def close(self) -> None:
-        if self._upload is None:
+        if self._multipart is None:
             return
         wait(self._under_way)  # a part that comes after the end would stay for ever
-        with suppress(BotoCoreError, ClientError):  # swept later
-            self._store.s3.abort_multipart_upload(**self._store.key(self._location), UploadId=self._upload)
+        self._multipart.abort()
 
 
 def _blocks(body: Any) -> Iterator[bytes]:
     with body:
         yield from body.iter_chunks(MIB)
-
-
-def _part_size(most: int) -> int:
-    return max(_PART, -(-most // _MOST_PARTS))
-
-
-def _code(error: ClientError) -> str:
-    answer: dict[str, Any] = error.response  # pyright: ignore[reportUnknownMemberType] (has no types)
-    return str(answer.get("Error", {}).get("Code", ""))
-
-
-@contextmanager
-def asking(where: str) -> Generator[None]:
-    """Errors of S3 in our words. All may pass, or be mended by somebody: the same work goes on then."""
-    try:
-        yield
-    except (Boto3Error, BotoCoreError, ClientError) as error:
-        hint = "Check ROWCALL_FILE_STORE, ROWCALL_S3_ENDPOINT and the credentials; `rowcall doctor` tries them."
-        told = f"The file store {where} did not do it: {error}."
-        raise Retryable(Code.FILE_STORE_AWAY, told, hint=hint) from error

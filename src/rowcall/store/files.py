@@ -39,6 +39,8 @@ class StoredFile:
     """Where in the store. It means the same on every host."""
     put_back: Callable[[str], str] | None = field(default=None, compare=False, repr=False)
     """Of one that has just come: see `settled`."""
+    held: bool = field(default=False, compare=False)
+    """Whether the upload that it came by has it still, and can become a job later."""
 
     def settled(self, known: str) -> str:
         """Its location once the row of its content is locked, in which this one is `known`.
@@ -81,6 +83,26 @@ class Incoming(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let go of it, when a job has it; if it was not kept, nothing stays."""
+
+
+class Ahead(ABC):
+    """What a store takes of a resumable upload before all of it has come."""
+
+    @abstractmethod
+    def keep(self, received: int) -> None:
+        """Strike out all behind so many bytes, before others can come in their place."""
+
+    @abstractmethod
+    def come(self, size: int) -> None:
+        """So many bytes are in the upload's file."""
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Wait for what is under way."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Have nothing more under way, from now on."""
 
 
 class FileStore(ABC):
@@ -135,12 +157,20 @@ class FileStore(ABC):
     def begin(self, *, most: int | None = None) -> Incoming:
         """A file is about to come."""
 
+    def ahead(self, path: Path, length: int) -> Ahead | None:  # noqa: ARG002 (for stores that are elsewhere)
+        """For an upload that lies in `uploads` and will have this length: how to store it while it comes."""
+        return None
+
     @abstractmethod
     def adopt(self, path: Path, sha256: str, size: int) -> StoredFile:
         """Store a durable file that lies in `uploads`; if it isn't there any more, it must have been stored before.
 
-        It may stay there, and is to be deleted when a job has it.
+        It may stay there, and is to be abandoned when a job has it.
         """
+
+    def abandon(self, path: Path) -> None:
+        """Delete what lies in `uploads`: a job has it, or none will be."""
+        path.unlink(missing_ok=True)
 
     @abstractmethod
     def _fetched(self, file: StoredFile, copies: Path) -> Path: ...
@@ -164,13 +194,14 @@ class FileStore(ABC):
 
     @contextmanager
     def unless_refused(self, file: StoredFile) -> Generator[None]:
-        """Discard it if this fails, unless its job may have been made all the same: a COMMIT can lose its answer."""
+        """Discard it if this fails, unless it is held, or its job may have been made: a COMMIT can lose its answer."""
         try:
             yield
         except (psycopg.OperationalError, Retryable):
             raise
         except BaseException:
-            self.discard(file)
+            if not file.held:
+                self.discard(file)
             raise
 
     @abstractmethod

@@ -13,7 +13,7 @@ from rowcall.errors import Final
 from rowcall.formats.output import sync_folder
 from rowcall.formats.reading import MIB
 from rowcall.model import Code
-from rowcall.store.files import gone, too_large
+from rowcall.store.files import Ahead, gone, too_large
 from rowcall.store.synced import SyncedFile
 
 _MOST_DIGESTS = 1_000
@@ -72,6 +72,7 @@ class Pieces:
     def __init__(self, path: Path, upload_id: UUID, handle: int) -> None:
         self.path, self._id, self._handle = path, upload_id, handle
         self._out: SyncedFile | None = None
+        self._ahead: Ahead | None = None
         self._digest = _Digest()
 
     @classmethod
@@ -93,12 +94,18 @@ class Pieces:
         except (BlockingIOError, FileNotFoundError):
             return False
 
-    def go_on(self, received: int) -> None:
-        """Be ready for more behind the bytes that are known to be on disk; any others are dropped."""
+    def go_on(self, received: int, ahead: Ahead | None = None) -> None:
+        """Be ready for more behind the bytes that are known to be on disk; any others are dropped.
+
+        What comes is stored `ahead` where that can be.
+        """
         if os.fstat(self._handle).st_size < received:
             told = f"Of upload {self._id}, {received:,} bytes had come, and fewer are here."
             hint = "Begin a new one. Several servers have to share the folder of the file store."
             raise Final(Code.UPLOAD_GONE, told, hint=hint)
+        self._ahead = ahead
+        if ahead:
+            ahead.keep(received)
         self._digest = _digests.of(self._id, received, self._stamp())
         with self._digest.lock:
             os.ftruncate(self._handle, received)
@@ -117,15 +124,21 @@ class Pieces:
             raise too_large(most)
         self.out.write(piece)
         self._digest.feed(piece, at)
+        if self._ahead:
+            self._ahead.come(self.out.size)
 
     def settle(self) -> int:
         """Wait until all of it is on disk; how much that is."""
         self.out.settle()
         sync_folder(self.path.parent)
+        if self._ahead:
+            self._ahead.settle()
         return self.out.size
 
     def drop(self, received: int) -> None:
         """Take back what came behind so many bytes."""
+        if self._ahead:
+            self._ahead.keep(received)
         os.ftruncate(self._handle, received)
         _digests.forget(self._id)
 
@@ -155,6 +168,8 @@ class Pieces:
         return found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
     def close(self) -> None:
+        if self._ahead:
+            self._ahead.close()
         if self._out:
             self._out.close()
             self._digest.left = self._stamp()

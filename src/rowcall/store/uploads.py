@@ -121,7 +121,7 @@ def remove_expired(connection: Connection[Any], store: FileStore, *, expires: fl
         try:
             if pieces is None or pieces.lock():
                 count += connection.execute(query("delete_expired"), {"id": upload_id}).rowcount
-                (store.uploads / str(upload_id)).unlink(missing_ok=True)
+                store.abandon(store.uploads / str(upload_id))
         finally:
             if pieces:
                 pieces.close()
