@@ -73,6 +73,8 @@ def say(text: str) -> None:
 def _exit_code(job: Job) -> int:
     if job.state in (State.COMPLETED, State.COMPLETED_WITH_ERRORS, State.VALIDATED):
         return 2 if job.counts.failed else 0
+    if job.state == State.COLUMN_MAPPING:
+        return 3
     return 0 if job.state == State.REVERTED else 1
 
 
@@ -141,6 +143,9 @@ def _what_now(job: Job) -> str:
         return "A dry run: nothing was changed."
     if job.state == State.VALIDATED:
         return f"Nothing is changed yet. Commit it with: [bold]rowcall resume {job.number}[/]"
+    if job.state == State.COLUMN_MAPPING:
+        see = f"[bold]rowcall map {job.number}[/]"
+        return f"It waits: it isn't sure which column is which field. See them, and say it, with: {see}"
     if job.state == State.CELL_MAPPING:
         see = f"[bold]rowcall values {job.number}[/]"
         return f"It waits: nobody has said what some values stand for. See them, and say it, with: {see}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Annotated
+from typing import Annotated, cast, get_args
 
 import typer
 from msgspec import structs
@@ -10,9 +10,11 @@ from msgspec import structs
 from rowcall.cli.desk import Server, client_of, only_here
 from rowcall.cli.ended import failing
 from rowcall.cli.options import AsJson, one_of, takes_read_options
-from rowcall.client.answers import ImportConfig
+from rowcall.cli.prompt import can_ask
+from rowcall.client.answers import ImportConfig, TemplateName
 from rowcall.errors import Final
 from rowcall.formats import ReadOptions
+from rowcall.importer.matching import Ask
 from rowcall.model import Code, Mode
 
 _Workers = Annotated[int | None, typer.Option(min=1, help="How many threads commit; else ROWCALL_WORKERS.")]
@@ -27,7 +29,9 @@ def import_file(
     ] = None,
     map_: Annotated[
         list[str] | None,
-        typer.Option("--map", metavar="HEADER=FIELD", help="The field of a column; HEADER= leaves it out. Repeat it."),
+        typer.Option(
+            "--map", metavar="HEADER=FIELD", help="The field of a column; HEADER= leaves it out, A+B=FIELD joins."
+        ),
     ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="FIELD=VALUE", help="The same value for all rows. Repeat it.")
@@ -35,6 +39,17 @@ def import_file(
     context: Annotated[
         list[str] | None,
         typer.Option("--context", metavar="NAME=VALUE", help="What the file is about, as NAME demands. Repeat it."),
+    ] = None,
+    template: Annotated[
+        str | None, typer.Option(metavar="SOURCE/VARIANT", help="Map the columns as a template has them.")
+    ] = None,
+    separator: Annotated[
+        list[str] | None,
+        typer.Option("--separator", metavar="FIELD=TEXT", help="What stands between joined columns. Repeat it."),
+    ] = None,
+    ask: Annotated[
+        str | None,
+        typer.Option(help="Ask about columns: never, unsure, always; else as the importer says, at a terminal unsure."),
     ] = None,
     *,
     read: ReadOptions,
@@ -49,7 +64,8 @@ def import_file(
     """Bring the rows of a file into the table of an importer, and tell what became of each.
 
     The same command again goes on with a job that was interrupted.
-    Exit code 0: every row is in; 2: some rows failed; 1: the import failed.
+    What it isn't sure of it asks at a terminal; elsewhere the job waits, and it is told how to go on.
+    Exit code 0: every row is in; 2: some rows failed; 3: it waits for somebody; 1: the import failed.
     """
     with failing(as_json=as_json):
         config = ImportConfig(
@@ -57,6 +73,9 @@ def import_file(
             mapping=_mapping(map_),
             constants=_values("--set", "field=value", set_),
             context=_values("--context", "name=value", context),
+            separators=_values("--separator", "field=text", separator),
+            template=_template(template),
+            ask=_ask(ask),
             dry_run=dry_run,
         )
         if client := client_of(server):
@@ -90,6 +109,22 @@ def resume(
 
 
 # ------------------------------------------------------------------------------------------------------ what is asked
+
+
+def _template(text: str | None) -> TemplateName | None:
+    if text is None:
+        return None
+    source, sign, variant = (part.strip() for part in text.partition("/"))
+    if not (source and sign and variant):
+        raise Final(Code.BAD_OPTION, f"--template is written SOURCE/VARIANT; {text!r} isn't.")
+    return TemplateName(source_system=source, variant=variant)
+
+
+def _ask(text: str | None) -> Ask | None:
+    """What isn't said is asked where somebody can answer."""
+    one_of("--ask", text, get_args(Ask))
+    given: Ask | None = cast("Ask | None", text)  # it is one of them
+    return "unsure" if given is None and can_ask() else given
 
 
 def _mode(text: str | None) -> Mode | None:

@@ -14,8 +14,9 @@ from typing import Any, BinaryIO, NoReturn
 import psycopg
 from rich.console import Console
 
+from rowcall.cli.conversation import answered
 from rowcall.cli.ended import SHOWN, End, failing, say, tell_end, way_on
-from rowcall.cli.local import as_answer, told_job
+from rowcall.cli.local import Local, as_answer, told_job
 from rowcall.cli.progress import job_progress
 from rowcall.client.answers import Fingerprint, ImportConfig, Item
 from rowcall.config import Settings, settings_from
@@ -38,7 +39,7 @@ from rowcall.store.db import Database, open_database
 from rowcall.store.files import file_store
 from rowcall.store.fingerprints import check_of
 from rowcall.store.grid import Wanted, results_of
-from rowcall.store.jobs import Job, JobConfig, JobCounts
+from rowcall.store.jobs import Job, JobConfig, JobCounts, TemplateKey
 from rowcall.store.mappings import columns_of
 from rowcall.store.marks import bind
 from rowcall.store.packs import migrate_pack
@@ -60,6 +61,9 @@ def import_here(
         mode=asked.mode,
         mapping=asked.mapping,
         constants=asked.constants,
+        separators=asked.separators,
+        template=TemplateKey(asked.template.source_system, asked.template.variant) if asked.template else None,
+        ask=asked.ask,
         context=asked.context,
         dry_run=asked.dry_run,
         read=read,
@@ -165,12 +169,15 @@ def _take_up(database: Database, job: Job, importer: type[Importer]) -> None:
 
 def _carry_out(run: Run, job: Job, *, as_json: bool) -> NoReturn:
     """Work on the job, and tell how it ended."""
-    failure = None
-    try:
-        with job_progress(quiet=as_json) as run.tell, _stoppable(run.stop):
-            run_job(run, job)
-    except Exception as error:
-        failure = _with_way_on(failure_of(error), job)
+    failure, goes_on = None, True
+    while goes_on:
+        try:
+            with job_progress(quiet=as_json) as run.tell, _stoppable(run.stop):
+                run_job(run, job)
+        except Exception as error:
+            failure = _with_way_on(failure_of(error), job)
+        with Local(run.settings) as at:
+            goes_on = failure is None and answered(at, _look(run, job).job, as_json=as_json)
     tell_end(_look(run, job), failure, as_json=as_json)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import NoReturn
 
+from rowcall.cli.conversation import answered
 from rowcall.cli.ended import SHOWN, STOPPED, End, failing, tell_end, way_on
 from rowcall.cli.progress import job_progress
 from rowcall.client import Client, ImportConfig, Job, View
@@ -77,8 +78,11 @@ def _follow(client: Client, job: Job, *, as_json: bool) -> NoReturn:
 
     failure: RowcallError | None = None
     try:
-        with _interruptible(), job_progress(quiet=as_json) as tell:
-            job = client.wait(job, progress=look)
+        goes_on = True
+        while goes_on:
+            with _interruptible(), job_progress(quiet=as_json) as tell:
+                job = client.wait(job, progress=look)
+            goes_on = answered(client, job, as_json=as_json)
         end = _look(client, job)
     except KeyboardInterrupt:
         end, failure = _as_seen(seen[-1]), _left_alone(client, job)
