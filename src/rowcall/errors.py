@@ -8,6 +8,7 @@ RowcallError
     ├── WrongState         the job is not where this could be done; it says where it is and what can be
     ├── NotSettled         a person has to say more before the job can go on; it says what
     ├── DoesNotFit         a request has parts that don't fit; it says which
+    ├── PlanStale          the plan that was agreed to isn't the job's any more; it says which is
     └── RequestRefused     a Rowcall server refuses what it was asked for
 """
 
@@ -100,6 +101,14 @@ class DoesNotFit(Final):
         super().__init__(code, message, hint=hint, over_http=over_http)
         self.errors = list(errors)
         """Each with its place, `at`, and a `message`."""
+
+
+class PlanStale(Final):
+    """What was agreed to is not what would happen now."""
+
+    def __init__(self, code: str, message: str, *, hint: str = "", digest: str = "") -> None:
+        super().__init__(code, message, hint=hint)
+        self.digest = digest
 
 
 class ServerUnavailable(Retryable):

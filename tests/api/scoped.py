@@ -67,7 +67,8 @@ class Yard:
         return self.ask("GET", f"/v1/imports/{job['id']}", who).json()
 
     def asks(self, job: dict[str, Any], move: str, who: str = "ann") -> httpx.Response:
-        return self.ask("POST", f"/v1/imports/{job['id']}/{move}", who)
+        headers = {"If-Match": "*"} if move == "submit" else {}
+        return self.ask("POST", f"/v1/imports/{job['id']}/{move}", who, headers=headers)
 
     def sql(self, statement: LiteralString) -> list[tuple[Any, ...]]:
         with self.database.connect() as connection:

@@ -186,7 +186,8 @@ def test_keys_that_meet_only_by_correction_are_decided_when_the_preview_is_submi
     text = HEAD + "1,a@x.org,new,\n02,b@x.org,new,\n3,c@x.org,new,\n"
     desk = Desk(table, tmp_path, UPDATES, text, batch=batch)
     desk.edit(3, id="2")  # no text of the file is the same
-    assert desk.submit().told == ["created", "skipped DUPLICATE_IN_FILE", "created"]
+    first, second, third = desk.submit().told
+    assert (first, second.endswith("DUPLICATE_IN_FILE"), third) == ("created", True, "created")
 
 
 def test_rows_that_become_equal_by_correction_are_written_once(table: Database, tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ class Desk:
 
     def submits(self, job: Job) -> Job:
         with self.database.connect() as connection, connection.transaction():
-            return moves.submit(connection, jobs.get_job(connection, str(job.id)), self.importer)
+            return moves.submit(connection, jobs.get_job(connection, str(job.id)), {moves.ANY_PLAN})[0]
 
     def sees(self, job: Job) -> Job:
         with self.database.connect() as connection:

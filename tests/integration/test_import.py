@@ -75,15 +75,33 @@ def test_standard_input_with_mapping_constant_and_mode(workspace: Workspace) -> 
     assert workspace.ask("SELECT DISTINCT name FROM people") == [("Nobody",)]
 
 
-def test_a_previewed_job_is_committed_by_resume(workspace: Workspace) -> None:
+def test_a_previewed_job_is_shown_and_committed_by_submit(workspace: Workspace) -> None:
+    """E1, E3, X4 on the command line; going on by any other word is not to agree."""
     file = workspace.many(range(5))
     done = workspace.run("import", file, "--into", "previewed")
     number = workspace.ask("SELECT number FROM rowcall.job")[0][0]
-    assert f"Nothing is changed yet. Commit it with: rowcall resume {number}" in done.out
+    assert f"rowcall preview {number}" in done.out
+    assert f"rowcall submit {number}" in done.out
     assert workspace.ask("SELECT * FROM people") == []
-    told = workspace.json("resume", number)
+    refused = workspace.run("resume", number)
+    assert (refused.status, refused.err.startswith("WRONG_STATE")) == (1, True)
+    plan = workspace.json("preview", number)
+    assert (plan["counts"]["created"], plan["state"]) == (5, "VALIDATED")
+    assert f"rowcall submit {number} --plan {plan['digest']}" in workspace.run("preview", number).out
+    assert workspace.run("submit", number, "--plan", "0" * 64).err.startswith("PLAN_STALE")
+    told = workspace.json("submit", number, "--plan", plan["digest"])
     assert (told["state"], told["counts"]["created"]) == ("COMPLETED", 5)
-    assert workspace.run("resume", number).err.startswith("WRONG_STATE")
+    assert workspace.json("submit", number, "--plan", plan["digest"])["state"] == "COMPLETED"
+    assert workspace.run("submit", number).err.startswith("WRONG_STATE")
+    assert workspace.ask("SELECT count(*) FROM people") == [(5,)]
+
+
+def test_any_import_waits_where_a_preview_is_asked_for(workspace: Workspace) -> None:
+    number = workspace.json("import", workspace.many(range(3)), "--into", "people", "--preview")["number"]
+    assert workspace.json("preview", number)["counts"]["created"] == 3
+    assert "CANCELLED" in workspace.run("cancel", number).out
+    assert workspace.run("preview", number).err.startswith("WRONG_STATE")
+    assert workspace.ask("SELECT * FROM people") == []
 
 
 def test_an_atomic_importer_takes_all_rows_or_none(workspace: Workspace) -> None:

@@ -84,7 +84,7 @@ def test_the_receipt_of_a_dry_run_says_when_it_ended_and_who_had_it_done(workspa
     assert "UTC" in facts["ended"]
     assert not facts["by"].isdecimal()
     previewed = workspace.json("import", workspace.many(range(2)), "--into", "previewed")["number"]
-    assert f"not yet: it waits for rowcall resume {previewed}" in workspace.run("receipt", previewed).out
+    assert f"not yet: it waits for rowcall submit {previewed}" in workspace.run("receipt", previewed).out
 
 
 def test_importers_are_listed_and_explained(workspace: Workspace) -> None:

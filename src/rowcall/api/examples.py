@@ -58,6 +58,21 @@ _FIELD = {
 }
 _ISSUE = {"code": "REQUIRED", "message": "A value is required.", "field": "email", "value": None, "metadata": None}
 _ISSUES = [{"code": "REQUIRED", "field": "email", "status": "failed", "count": 3, "firstRow": 17}]
+_PREVIEW = {
+    "id": _ID,
+    "number": "BU20261116000001",
+    "state": "VALIDATED",
+    "importer": "users",
+    "digest": _SHA256,
+    "asOf": _BEGAN,
+    "submittedAt": None,
+    "atomic": False,
+    "counts": {"rows": 1000, "created": 980, "updated": 12, "unchanged": 5, "skipped": 0, "failed": 3},
+    "fields": [{"field": "name", "column": "name", "rows": 12}],
+    "problems": _ISSUES,
+    "drifted": 0,
+    "undo": {"deletes": 980, "restores": 12},
+}
 _ITEM = {
     "row": 17,
     "line": 18,
@@ -69,6 +84,7 @@ _ITEM = {
     "targetKey": None,
     "attempt": 1,
     "at": _ENDED,
+    "changes": None,
 }
 _PENDING = {
     "jobId": _ID,
@@ -384,6 +400,7 @@ EXAMPLES: dict[str, Any] = {
     "ItemPage": {"items": [_ITEM], "next": None},
     "PendingPage": {"items": [_PENDING], "next": None},
     "AttemptAnswer": {name: _ITEM[name] for name in ("attempt", "status", "issues", "targetKey", "at")},
+    "PreviewAnswer": _PREVIEW,
     "EventsAnswer": {"items": [_MOVE], "job": _JOB},
     "Item": _ITEM,
     "EditRequest": {"cells": {"email": "bob@example.org", "column 2": "Bob"}},
@@ -561,6 +578,15 @@ REFUSALS: dict[Code, dict[str, Any]] = {
         "detail": "The body's content type is 'text/csv'; application/offset+octet-stream is expected."
     },
     Code.RANGE_NOT_SATISFIABLE: {"detail": "The range can't be given: the file has 64,120 bytes."},
+    Code.PLAN_STALE: {
+        "detail": "Job BU20261116000001 has another plan by now than the one that was agreed to.",
+        "hint": "Look at the preview again, and submit what it says now.",
+        "digest": _SHA256,
+    },
+    Code.PLAN_REQUIRED: {
+        "detail": "Which plan is agreed to has to be said.",
+        "hint": "Send `If-Match` with the `ETag` of the preview, or `If-Match: *` for whatever the plan is.",
+    },
     Code.KEY_REUSED: {"detail": "This Idempotency-Key was used before, for other content."},
     Code.MISSING_COLUMNS: {
         "detail": "Required by users, and no column goes to it: name (is it 'Nmae'?).",

@@ -73,6 +73,8 @@ class ImportConfig(Wire):
     """Whether the job waits for a person to settle its columns; as the importer says if not said here."""
     dry_run: Flag = False
     """Do all but write: the outcomes tell what would happen."""
+    preview: Flag = False
+    """Wait when it is known what would happen, until that is submitted."""
     hold: Flag = False
     """Begin only on `start` or `kickoff`."""
     format: Format | None = None
@@ -129,6 +131,7 @@ class ImportConfig(Wire):
             template=self.template.key() if self.template else None,
             ask=self.ask,
             dry_run=self.dry_run,
+            preview=self.preview,
             read=ReadOptions(**{name: value for name, value in read.items() if value is not None}),
         )
 
@@ -274,6 +277,8 @@ class Item(Wire):
     """How often it was tried."""
     at: datetime | None
     """When that became of it."""
+    changes: dict[str, tuple[Any, Any]] | None = None
+    """Of a row that is updated: each column of the target that changes, from what to what."""
 
 
 class ItemPage(Wire):
@@ -313,6 +318,68 @@ class AttemptAnswer(Wire):
     issues: list[IssueAnswer]
     target_key: list[str] | None
     at: datetime
+
+
+class IssueCountAnswer(Wire):
+    """How many rows have an issue."""
+
+    code: str
+    field: str | None
+    status: str
+    count: int
+    first_row: int
+
+
+class PlannedCounts(Wire):
+    """What would become of the rows."""
+
+    rows: int
+    created: int
+    updated: int
+    unchanged: int
+    skipped: int
+    failed: int
+
+
+class ChangedField(Wire):
+    """A field that would change in rows that are there."""
+
+    field: str
+    column: str
+    """What the target calls it."""
+    rows: int
+
+
+class UndoAnswer(Wire):
+    """What could be taken back when it is done."""
+
+    deletes: int
+    """Rows that would be created."""
+    restores: int
+    """Rows that would be updated."""
+
+
+class PreviewAnswer(Wire):
+    """What a job would do."""
+
+    id: UUID
+    number: str
+    state: State
+    importer: str
+    digest: str
+    """Of file, mapping, decisions, and what is planned for each row. Submit it as `If-Match`."""
+    as_of: datetime
+    """The one moment that the preview and its commit are of."""
+    submitted_at: datetime | None
+    atomic: bool | None
+    """Whether all rows are committed or none; null where the importer isn't known any more."""
+    counts: PlannedCounts
+    fields: list[ChangedField]
+    problems: list[IssueCountAnswer]
+    drifted: int
+    """Rows that were planned otherwise when this job was submitted before: then it was planned anew."""
+    undo: UndoAnswer | None
+    """Null where an importer's own code writes."""
 
 
 class EventAnswer(Wire):
@@ -600,16 +667,6 @@ class ColumnAnswer(Wire):
     decimal: str | None
 
 
-class IssueCountAnswer(Wire):
-    """How many rows have an issue."""
-
-    code: str
-    field: str | None
-    status: str
-    count: int
-    first_row: int
-
-
 class ResultsSummary(Wire):
     """What became of the rows, counted."""
 
@@ -689,3 +746,5 @@ class Problem(BaseModel):
     """What has to be said before a job can go on."""
     errors: list[Wrong] = []
     """All that doesn't fit in the request."""
+    digest: str = ""
+    """The plan that a job has now, where another was submitted."""

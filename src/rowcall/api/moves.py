@@ -23,12 +23,13 @@ from rowcall.worker.queue import nudge
 
 router = APIRouter(prefix="/v1/imports/{job_id}", tags=["moves"])
 _REFUSED = refusals(Code.JOB_NOT_FOUND, Code.WRONG_STATE, Code.SUPERSEDED)
-_REFUSED_BY_IMPORTER = refusals(Code.JOB_NOT_FOUND, Code.UNKNOWN_IMPORTER, Code.WRONG_STATE, Code.SUPERSEDED)
 _Move = Callable[[Connection[Any], Job], Job]
 
 
-def moved(at: Service, caller: Caller, job_id: UUID, name: str, move: _Move) -> JobAnswer:
-    """The job after a move, with workers told of it."""
+def moved(
+    at: Service, caller: Caller, job_id: UUID, name: str, move: _Move, happened: Callable[[], bool] = lambda: True
+) -> JobAnswer:
+    """The job after a move, with workers told of it; `happened` tells whether it was not just asked for again."""
     with at.connection(caller) as connection:
         before = job = jobs.get_job(connection, str(job_id), organisation=caller.organisation)
         try:
@@ -42,9 +43,10 @@ def moved(at: Service, caller: Caller, job_id: UUID, name: str, move: _Move) -> 
             raise WrongState(error.code, error.message, hint=told["hint"], state=state, allowed=allowed) from error
         if job.state in WORKING:
             nudge(connection, job.id)
-        audit(connection, caller, f"import.{name}", job.id, {"number": job.number})
+        if happened():
+            audit(connection, caller, f"import.{name}", job.id, {"number": job.number})
         answer = JobAnswer.model_validate(job_document(job, jobs.counts_of(connection, job)))
-    if job.state is not before.state:
+    if job.state is not before.state and happened():
         with at.connection(caller) as connection:
             observe.moved(connection, before, job)
     return answer
@@ -54,18 +56,6 @@ def moved(at: Service, caller: Caller, job_id: UUID, name: str, move: _Move) -> 
 def start_import(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
     """Begin a job that was uploaded with `hold`."""
     return moved(at, caller, job_id, "start", moves.start)
-
-
-@router.post("/submit", status_code=202, responses=_REFUSED_BY_IMPORTER)
-def submit_import(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
-    """Commit a job that waits after its preview."""
-    return moved(
-        at,
-        caller,
-        job_id,
-        "submit",
-        lambda connection, job: moves.submit(connection, job, at.registry.importer(job.importer)),
-    )
 
 
 @router.post("/fingerprint/acknowledge", status_code=202, responses=_REFUSED)

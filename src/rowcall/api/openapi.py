@@ -38,7 +38,7 @@ _HEADERS = {
     "Content-Disposition": ("The name of the file.", "attachment; filename=\"users.csv\"; filename*=UTF-8''users.csv"),
     "Content-Range": ("Which part it is, of how many bytes.", "bytes 0-499/64120"),
     "Accept-Ranges": ("Parts can be asked for.", "bytes"),
-    "ETag": ("Changes with the file: for `If-Range`.", '"019a8c2e-5d0b-7c3a-9c41-2b7f6a1e0d11"'),
+    "ETag": ("Changes with what is answered: for `If-Range` or `If-Match`.", '"019a8c2e-5d0b-7c3a-9c41-2b7f6a1e0d11"'),
     "Tus-Resumable": ("The version of tus.", "1.0.0"),
     "Tus-Version": ("The versions of tus that are spoken.", "1.0.0"),
     "Tus-Extension": ("What is spoken of it.", "creation,creation-with-upload,expiration,checksum,termination"),
@@ -79,6 +79,7 @@ _PARAMETERS = {
 TAGS = {
     "imports": "A file comes in and is a job; what became of it.",
     "uploads": "Large files over bad networks, piece by piece: [tus 1.0](https://tus.io/protocols/resumable-upload).",
+    "preview": "What a job would do, and the word to do exactly that.",
     "moves": "Start, pause, resume, cancel a job, or try rows again.",
     "values": "What the values of a file stand for that are looked up or chosen; decisions that are remembered.",
     "undo": "Take back what a job wrote: look first, have it done, read what it did.",

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
 from rowcall.engine.failures import failure_of
-from rowcall.errors import DoesNotFit, NotSettled, Retryable, RowcallError, WrongState
+from rowcall.errors import DoesNotFit, NotSettled, PlanStale, Retryable, RowcallError, WrongState
 from rowcall.model import Code
 from rowcall.telemetry.logs import logger
 
@@ -41,6 +41,8 @@ _STATUSES = {
     Code.FILE_TOO_LARGE: 413,
     Code.TOO_MANY_REQUESTS: 429,
     Code.KEY_REUSED: 422,
+    Code.PLAN_STALE: 412,
+    Code.PLAN_REQUIRED: 428,
     Code.UPLOAD_NOT_FOUND: 404,
     Code.UPLOAD_GONE: 410,
     Code.UPLOAD_BUSY: 423,
@@ -83,6 +85,7 @@ _TITLES = {
     422: "Not acceptable as it is",
     423: "Locked",
     426: "Upgrade required",
+    428: "Say which version is meant",
     429: "Too many requests",
     460: "Checksum mismatch",
     500: "Internal error",
@@ -149,6 +152,8 @@ def problem_of(error: Exception, scope: Scope) -> JSONResponse:
         where = {"state": failure.state, "allowed": failure.allowed, **({"job": failure.job} if failure.job else {})}
     elif isinstance(failure, NotSettled):
         where = {"missing": failure.missing}
+    elif isinstance(failure, PlanStale):
+        where = {"digest": failure.digest}
     told = failure.told(over_http=True)
     return problem(status, told["code"], told["message"], hint=told["hint"], **where)
 

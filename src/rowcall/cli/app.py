@@ -18,13 +18,15 @@ COMMANDS = {
     "inspect": ("inspect:inspect", "What a file is, what its columns hold, what is wrong with it."),
     "convert": ("convert:convert", "A file into another format."),
     "import": ("import_:import_file", "A file into a table, every row accounted for."),
-    "resume": ("import_:resume", "Go on with a job that was interrupted, or commit one that was previewed."),
+    "resume": ("import_:resume", "Go on with a job that was interrupted."),
     "map": ("map:map_columns", "Which column of a job's file is which field, to see and to say."),
     "templates": ("templates:templates", "Mappings of columns that are used again: list, save, delete."),
     "values": ("values:values", "What the values of a job's file stand for, to see and to say."),
     "decisions": ("decisions:decisions", "What was decided of values and is remembered: list, revoke."),
     "fingerprint": ("fingerprint:fingerprint", "What differs between a file and the target, in a sample of its rows."),
     "acknowledge": ("fingerprint:acknowledge", "Let a job go on though some rows differ from the target."),
+    "preview": ("preview:preview", "What a job would do, when it waits for that to be confirmed."),
+    "submit": ("preview:submit", "Commit a job that was previewed."),
     "pause": ("moves:pause", "Have a job stop for now."),
     "cancel": ("moves:cancel", "Have a job stop for good; what is done stays."),
     "reprocess": ("moves:reprocess", "Try rows of a job again that failed or were skipped."),
@@ -50,7 +52,8 @@ COMMANDS = {
 """Where each command is, and what the list of commands says about it."""
 
 FOR_SERVERS = (
-    *("import", "resume", "map", "templates", "values", "decisions", "pause", "cancel", "reprocess", "undo"),
+    *("import", "resume", "map", "templates", "values", "decisions", "preview", "submit"),
+    *("pause", "cancel", "reprocess", "undo"),
     *("edit", "replace", "rejects"),
     *("jobs", "rows", "receipt", "export", "importers"),
     *("fingerprint", "acknowledge", "doctor"),

@@ -15,8 +15,8 @@ from rowcall.cli.rows import issues_table
 from rowcall.cli.screen import document, screen, visible
 from rowcall.client.answers import Fingerprint, Item, Job
 from rowcall.engine.failures import failure_document, failure_of
-from rowcall.errors import RowcallError
-from rowcall.model import State
+from rowcall.errors import Final, RowcallError
+from rowcall.model import Code, State
 
 SHOWN = 10
 STOPPED = (State.FINGERPRINT_WARN, State.FINGERPRINT_ABORT)
@@ -52,6 +52,12 @@ def tell_end(end: End, failure: RowcallError | None, *, as_json: bool) -> NoRetu
     if failure:
         raise failure
     raise typer.Exit(_exit_code(job))
+
+
+def waits_for_submit(number: str) -> Final:
+    """Going on with a preview is agreeing to it, which has a word of its own."""
+    told = f"Job {number} waits after its preview: going on with it is to agree to its plan."
+    return Final(Code.WRONG_STATE, told, hint=f"rowcall preview {number} shows it, rowcall submit {number} commits it.")
 
 
 @contextmanager
@@ -142,7 +148,10 @@ def _what_now(job: Job) -> str:
     if job.dry_run:
         return "A dry run: nothing was changed."
     if job.state == State.VALIDATED:
-        return f"Nothing is changed yet. Commit it with: [bold]rowcall resume {job.number}[/]"
+        ways = (
+            f"See it with: [bold]rowcall preview {job.number}[/]\nCommit it with: [bold]rowcall submit {job.number}[/]"
+        )
+        return f"This is its plan: nothing is changed yet.\n{ways}"
     if job.state == State.COLUMN_MAPPING:
         see = f"[bold]rowcall map {job.number}[/]"
         return f"It waits: it isn't sure which column is which field. See them, and say it, with: {see}"

@@ -54,6 +54,9 @@ def import_file(
     *,
     read: ReadOptions,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what would happen, and change nothing.")] = False,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Wait when it is known what would happen; `rowcall submit` goes on.")
+    ] = False,
     workers: _Workers = None,
     batch_rows: Annotated[
         int | None, typer.Option(min=1, help="Commit so many rows at once; else as many as go well.")
@@ -77,6 +80,7 @@ def import_file(
             template=_template(template),
             ask=_ask(ask),
             dry_run=dry_run,
+            preview=preview,
         )
         if client := client_of(server):
             only_here(client, workers=workers, batch_rows=batch_rows)
@@ -95,7 +99,7 @@ def resume(
     as_json: AsJson = False,
     server: Server = None,
 ) -> None:
-    """Go on with a job that was interrupted, or commit one that waits after its preview."""
+    """Go on with a job that was interrupted or paused. One that waits after its preview goes on with `submit`."""
     with failing(as_json=as_json):
         if client := client_of(server):
             only_here(client, workers=workers)

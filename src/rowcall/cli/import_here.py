@@ -4,18 +4,20 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, BinaryIO, NoReturn
 
 import psycopg
+from psycopg import Connection
 from rich.console import Console
 
 from rowcall.cli.conversation import answered
-from rowcall.cli.ended import SHOWN, End, failing, say, tell_end, way_on
+from rowcall.cli.ended import SHOWN, End, failing, say, tell_end, waits_for_submit, way_on
 from rowcall.cli.local import Local, as_answer, told_job
 from rowcall.cli.progress import job_progress
 from rowcall.client.answers import Fingerprint, ImportConfig, Item
@@ -24,7 +26,6 @@ from rowcall.engine import moves
 from rowcall.engine.documents import fingerprint_document, row_document
 from rowcall.engine.failures import failure_of
 from rowcall.engine.fetch import fetched
-from rowcall.engine.finish import start_processing
 from rowcall.engine.receipt import mode_of
 from rowcall.engine.run import Run, held, run_job
 from rowcall.engine.start import start_job
@@ -66,6 +67,7 @@ def import_here(
         ask=asked.ask,
         context=asked.context,
         dry_run=asked.dry_run,
+        preview=asked.preview,
         read=read,
     )
     with ExitStack() as stack:
@@ -90,6 +92,17 @@ def import_here(
 
 def resume_here(job: str, *, workers: int | None, as_json: bool) -> NoReturn:
     """Go on with a job."""
+    _go_on(job, _take_up, workers=workers, as_json=as_json)
+
+
+def submit_here(job: str, plan: str | None, *, workers: int | None, as_json: bool) -> NoReturn:
+    """Commit a job that was previewed."""
+    _go_on(job, partial(_submit, digest=plan or moves.ANY_PLAN), workers=workers, as_json=as_json)
+
+
+def _go_on(
+    job: str, take_up: Callable[[Connection[Any], Job], None], *, workers: int | None, as_json: bool
+) -> NoReturn:
     with ExitStack() as stack:
         with failing(as_json=as_json):
             settings = _settings(workers, None)
@@ -100,7 +113,8 @@ def resume_here(job: str, *, workers: int | None, as_json: bool) -> NoReturn:
                 found = jobs.get_job(connection, job)
             importer = registry.importer(found.importer)
             _migrate(database, registry, importer)
-            _take_up(database, found, importer)
+            with held(database, found) as control:
+                take_up(control, jobs.get_job(control, str(found.id)))
         _carry_out(Run(database, importer, settings), found, as_json=as_json)
 
 
@@ -142,26 +156,28 @@ def _say_taken_up(job: Job) -> None:
     say(f"Job {job.number} of {job.created_at:%Y-%m-%d %H:%M} was to do the same and was interrupted: going on.")
 
 
-def _take_up(database: Database, job: Job, importer: type[Importer]) -> None:
-    """See that the job can go on; one that waits after its preview is confirmed by this."""
-    with held(database, job) as control:
-        job = jobs.get_job(control, str(job.id))
-        if job.state is State.VALIDATED and not job.config.dry_run:
-            with control.transaction():
-                start_processing(control, job, importer)
-        elif job.state is State.PAUSED:
-            moves.resume(control, job)
-        elif job.state in (State.FINGERPRINT_WARN, State.FINGERPRINT_ABORT):
-            raise Final(Code.WRONG_STATE, f"Job {job.number} is {job.state}.", hint=way_on(job.state, job.number))
-        elif job.state is State.SUPERSEDED:
-            raise jobs.superseded(job)
-        elif job.ended or job.state is State.VALIDATED:
-            what = "was a dry run" if job.config.dry_run and not job.ended else f"is {job.state}"
-            raise Final(
-                Code.WRONG_STATE,
-                f"Job {job.number} {what}: there is nothing to go on with.",
-                hint="Import the file again for another job.",
-            )
+def _take_up(control: Connection[Any], job: Job) -> None:
+    """See that the job can go on."""
+    if "submit" in moves.allowed(job):
+        raise waits_for_submit(job.number)
+    if job.state is State.PAUSED:
+        moves.resume(control, job)
+    elif job.state in (State.FINGERPRINT_WARN, State.FINGERPRINT_ABORT):
+        raise Final(Code.WRONG_STATE, f"Job {job.number} is {job.state}.", hint=way_on(job.state, job.number))
+    elif job.state is State.SUPERSEDED:
+        raise jobs.superseded(job)
+    elif job.ended or job.state is State.VALIDATED:
+        what = "was a dry run" if job.config.dry_run and not job.ended else f"is {job.state}"
+        raise Final(
+            Code.WRONG_STATE,
+            f"Job {job.number} {what}: there is nothing to go on with.",
+            hint="Import the file again for another job.",
+        )
+
+
+def _submit(control: Connection[Any], job: Job, *, digest: str) -> None:
+    with control.transaction():
+        moves.submit(control, job, {digest})
 
 
 # ------------------------------------------------------------------------------------------------------- how it goes

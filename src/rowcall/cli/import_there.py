@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 from rowcall.cli.conversation import answered
-from rowcall.cli.ended import SHOWN, STOPPED, End, failing, tell_end, way_on
+from rowcall.cli.ended import SHOWN, STOPPED, End, failing, tell_end, waits_for_submit, way_on
 from rowcall.cli.progress import job_progress
 from rowcall.client import Client, ImportConfig, Job, View
 from rowcall.errors import Final, Retryable, RowcallError, ServerUnavailable
@@ -35,6 +35,14 @@ def resume_there(client: Client, name: str, *, as_json: bool) -> NoReturn:
         _follow(client, job, as_json=as_json)
 
 
+def submit_there(client: Client, name: str, plan: str | None, *, as_json: bool) -> NoReturn:
+    """Have a server commit a job that was previewed, and wait until it is worked off."""
+    with client:
+        with failing(as_json=as_json):
+            job = client.submit(name, plan)
+        _follow(client, job, as_json=as_json)
+
+
 def _begun(client: Client, file: str, into: str, config: ImportConfig, *, as_json: bool) -> Job:
     if is_url(file):
         return client.import_url(file, into, config)
@@ -53,7 +61,7 @@ def _begun(client: Client, file: str, into: str, config: ImportConfig, *, as_jso
 
 def _way_on(client: Client, job: Job) -> Callable[[Job], Job] | None:
     """What takes the job on; None for one that goes on by itself."""
-    for name, move in (("submit", client.submit), ("resume", client.resume), ("start", client.start)):
+    for name, move in (("resume", client.resume), ("start", client.start)):
         if name in job.allowed:
             return move
     if job.state in STOPPED:
@@ -61,6 +69,8 @@ def _way_on(client: Client, job: Job) -> Callable[[Job], Job] | None:
     if job.superseded_by:
         told = f"Job {job.number} was superseded by job {job.superseded_by.number}."
         raise Final(Code.SUPERSEDED, told, hint=f"Go on with job {job.superseded_by.number}.")
+    if "submit" in job.allowed:
+        raise waits_for_submit(job.number)
     if job.rests:
         what = "was a dry run" if job.dry_run and job.state == State.VALIDATED else f"is {job.state}"
         told = f"Job {job.number} {what}: there is nothing to go on with."

@@ -18,6 +18,7 @@ from rowcall.client.answers import ImporterSummary, Item, Reprocessed, UndoPrevi
 from rowcall.config import Settings
 from rowcall.engine import documents, moves
 from rowcall.engine.edit import Edited, edit_row, found_row, undo_edits
+from rowcall.engine.preview import preview_of
 from rowcall.engine.receipt import receipt_of
 from rowcall.engine.rejects import Merged, merge_rejects, open_returned
 from rowcall.engine.replace import Replacing, count_replaced, replace_cells
@@ -74,6 +75,12 @@ class Local(LocalColumns, LocalValues):
         headers = [column.header for column in columns_of(self._connection, found.id)]
         results = results_of(self._connection, found.id, wanted)
         return (as_answer(Item, documents.row_document(result, headers)) for result in results)
+
+    def preview(self, job: str) -> answers.Preview:
+        """What a job that was previewed would do."""
+        found = jobs.get_job(self._connection, job)
+        told = preview_of(self._connection, found, load_registry().by_name().get(found.importer))
+        return as_answer(answers.Preview, told)
 
     def receipt(self, job: str) -> answers.Receipt:
         """A job on one page."""

@@ -121,7 +121,7 @@ def _ended(made: Receipt) -> str:
         return _moment(made.ended_at)
     if made.dry_run:
         return _moment(made.created_at + timedelta(milliseconds=made.duration_ms))
-    return f"[dim]not yet: it waits for rowcall resume {made.number}[/]"
+    return f"[dim]not yet: it waits for rowcall submit {made.number}[/]"
 
 
 def _moment(at: datetime | None) -> str:

@@ -137,6 +137,8 @@ class Item(Wire, frozen=True, kw_only=True):
     target_key: list[str] | None = None
     attempt: int | None = None
     at: datetime | None = None
+    changes: dict[str, tuple[Any, Any]] | None = None
+    """Of a row that is updated: each column of the target that changes, from what to what."""
 
 
 class PendingItem(Wire, frozen=True, kw_only=True):
@@ -196,6 +198,41 @@ class Summary(Wire, frozen=True, kw_only=True):
 
     counts: Counts
     issues: list[IssueCount] = []
+
+
+class ChangedField(Wire, frozen=True, kw_only=True):
+    """A field that would change in so many rows that are there."""
+
+    field: str
+    column: str
+    rows: int
+
+
+class Undo(Wire, frozen=True, kw_only=True):
+    """How many rows could be taken back when it is done."""
+
+    deletes: int
+    restores: int
+
+
+class Preview(Wire, frozen=True, kw_only=True):
+    """What a job would do."""
+
+    id: UUID
+    number: str
+    state: str
+    importer: str
+    digest: str
+    as_of: datetime
+    """The one moment that the preview and its commit are of."""
+    submitted_at: datetime | None = None
+    atomic: bool | None = None
+    counts: Counts
+    fields: list[ChangedField] = []
+    problems: list[IssueCount] = []
+    drifted: int = 0
+    """Rows that were planned otherwise when this job was submitted before."""
+    undo: Undo | None = None
 
 
 class Column(Wire, frozen=True, kw_only=True):
@@ -503,6 +540,8 @@ class ImportConfig(Wire, frozen=True, kw_only=True, omit_defaults=True):
     ask: Literal["never", "unsure", "always"] | None = None
     """Whether the job waits for a person to settle its columns; None: as the importer says."""
     dry_run: bool = False
+    preview: bool = False
+    """Wait when it is known what would happen, until that is submitted."""
     hold: bool = False
     """Begin only on `start` or `kickoff`."""
     format: str | None = None

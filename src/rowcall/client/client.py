@@ -24,6 +24,7 @@ from rowcall.client.answers import (
     Job,
     Merged,
     PendingItem,
+    Preview,
     Readiness,
     Receipt,
     Replaced,
@@ -161,6 +162,10 @@ class Client(ColumnCalls, ValueCalls):
                 raise not_done_yet(f"Job {now.number}", timeout or 0)
         raise AssertionError("there is always another look")
 
+    def preview(self, job: AnyJob) -> Preview:
+        """What a job that was previewed would do."""
+        return self._asking.ask(Preview, "GET", f"{self._path(job)}/preview")
+
     def receipt(self, job: AnyJob) -> Receipt:
         """A job on one page."""
         return self._asking.ask(Receipt, "GET", f"{self._path(job)}/receipt")
@@ -248,9 +253,14 @@ class Client(ColumnCalls, ValueCalls):
         """Begin a job that was held back."""
         return self._move(job, "start")
 
-    def submit(self, job: AnyJob) -> Job:
-        """Commit a job that waits after its preview."""
-        return self._move(job, "submit")
+    def submit(self, job: AnyJob, plan: Preview | str | None = None) -> Job:
+        """Commit a job that waits after its preview: this plan, or its digest, and no other; None: whatever it is.
+
+        Another plan by now is refused, with the code PLAN_STALE.
+        """
+        digest = plan.digest if isinstance(plan, Preview) else plan
+        match = {"If-Match": "*" if digest is None else f'"{digest}"'}
+        return self._asking.ask(Job, "POST", f"{self._path(job)}/submit", safe=digest is not None, headers=match)
 
     def acknowledge(self, job: AnyJob) -> Job:
         """Let a job go on though some of its rows differ from the target."""

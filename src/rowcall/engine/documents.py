@@ -136,6 +136,7 @@ def row_document(result: RowResult, headers: Sequence[str]) -> dict[str, Any]:
         "targetKey": result.target_key,
         "attempt": result.attempt,
         "at": result.at,
+        "changes": result.changes,
     }
 
 

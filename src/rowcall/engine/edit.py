@@ -14,9 +14,10 @@ from psycopg import Connection
 from psycopg.sql import SQL, Identifier, Literal
 
 from rowcall.engine.alone import stand_alone, try_alone
-from rowcall.engine.commit import add_outcomes
 from rowcall.engine.duplicates import decide_again, key_sets
+from rowcall.engine.judge import duplicates, judge_rows, numbered
 from rowcall.engine.moves import as_a_whole, require
+from rowcall.engine.plan import close_plan, looked_up, replace_rows
 from rowcall.engine.scratch import NO_SCRATCH
 from rowcall.engine.work import NO_TARGET, Work, prepare_work
 from rowcall.errors import Final
@@ -188,11 +189,11 @@ def _around(connection: Connection[Any], work: Work, number: int, changed: set[i
 
 
 def _planned(connection: Connection[Any], work: Work, numbers: Sequence[int], outcomes: pl.DataFrame) -> Job:
-    """Replace what is planned for some rows."""
-    connection.execute(query("take_back"), {"id": work.job.id, "numbers": list(numbers)})
-    add_outcomes(connection, work, outcomes)
-    for number in numbers:
-        connection.execute(query("recount_batches"), {"id": work.job.id, "first": number, "last": number})
+    """Replace what is planned for some rows: it is another plan then."""
+    rows = numbered(connection, work, numbers)
+    judged = judge_rows(connection, work, rows, duplicates(connection, work, rows))
+    replace_rows(connection, work, outcomes, looked_up(work, judged.good))
+    close_plan(connection, work.job)
     return work.job
 
 

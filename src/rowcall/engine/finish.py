@@ -6,6 +6,7 @@ from typing import Any
 from psycopg import Connection
 from psycopg.rows import class_row
 
+from rowcall.engine.plan import close_plan
 from rowcall.errors import Final
 from rowcall.importer import Importer
 from rowcall.model import Code, State
@@ -62,13 +63,40 @@ def finish_job(connection: Connection[Any], job: Job, importer: type[Importer]) 
         connection.execute(query("not_applied"), {"id": job.id})
         connection.execute(query("recount_batches"), {"id": job.id, "first": 1, "last": job.row_count})
         return move(connection, job, State.INVALID)
-    if job.config.dry_run or importer.flow.preview:
+    if shows_plan(job, importer):
+        close_plan(connection, job)
         return move(connection, job, State.VALIDATED)
+    connection.execute(query("forget_plan"), {"id": job.id})  # nobody has seen it
     return start_processing(connection, job, importer)
 
 
+def shows_plan(job: Job, importer: type[Importer]) -> bool:
+    """Whether the job waits after its preview."""
+    return job.config.dry_run or job.config.preview or importer.flow.preview
+
+
 def start_processing(connection: Connection[Any], job: Job, importer: type[Importer]) -> Job:
-    """The job in PROCESSING, its plan forgotten. Called in a transaction."""
-    connection.execute(query("forget_plan"), {"id": job.id})
+    """The job in PROCESSING. Called in a transaction."""
+    job = move(connection, job, State.PROCESSING)
     importer().before(connection, job)
-    return move(connection, job, State.PROCESSING)
+    return job
+
+
+def begin_processing(connection: Connection[Any], job: Job, importer: type[Importer]) -> None:
+    """Let the importer know of a plan that was submitted: who did so need not be able to do what it does then."""
+    with connection.transaction():
+        if job.state is State.PROCESSING and connection.execute(query("begin_plan"), {"id": job.id}).rowcount:
+            importer().before(connection, job)
+
+
+def count_drifted(connection: Connection[Any], job: Job) -> int:
+    """How many rows would have come out otherwise than was agreed to."""
+    row = connection.execute(query("count_drifted"), {"id": job.id}).fetchone()
+    return row[0] if row else 0
+
+
+def plan_again(connection: Connection[Any], job: Job, drifted: int) -> Job:
+    """The job, which takes all rows or none, back where it is planned: it can't be done as it was planned."""
+    with connection.transaction():
+        connection.execute(query("plan_again"), {"id": job.id, "drifted": drifted})
+        return move(connection, job, State.VALIDATING)

@@ -17,10 +17,11 @@ import polars as pl
 from psycopg import Connection
 
 from rowcall.engine.answers import Unsettled
-from rowcall.engine.commit import add_outcomes
+from rowcall.engine.drift import plan_done
 from rowcall.engine.judge import Judged, judge
 from rowcall.engine.observe import committed
-from rowcall.engine.outcomes import outcomes_frame
+from rowcall.engine.outcomes import add_outcomes, outcomes_frame
+from rowcall.engine.plan import keep_piece, looked_up
 from rowcall.engine.work import Work
 from rowcall.errors import Retryable
 from rowcall.importer import ItemImporter, RowOutcome
@@ -57,10 +58,16 @@ def _keep(
     with connection.transaction():
         if not renew(connection, work.job.id, batch, owner, 0):
             return
+        if work.dry:
+            outcomes = pl.concat([given, judged.settled], how="diagonal")
+            keep_piece(connection, work, batch, outcomes, looked_up(work, judged.good))
+            return
         add_outcomes(connection, work, judged.settled)
         add_outcomes(connection, work, given)
         counts = count_outcomes(connection, work.job.id, batch)
         finish(connection, work.job.id, batch, counts)
+        if work.planned:  # of what the outside world would say, nothing was planned
+            plan_done(connection, work, batch)
     committed(work.job, len(batch), counts, time.monotonic() - began)
 
 

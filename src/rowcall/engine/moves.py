@@ -4,20 +4,21 @@ Where nobody works on the job they happen at once. Else they are a wish, and who
 as the batches under way have ended. Every move holds only if the job is still in the state that was seen.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from psycopg import Connection
 
-from rowcall.engine.finish import balance_of, start_processing
+from rowcall.engine.finish import balance_of
 from rowcall.engine.undo import end_undo, nothing_to_undo, require_possible
-from rowcall.errors import Final, WrongState
+from rowcall.errors import Final, PlanStale, WrongState
 from rowcall.importer import Importer, WholeFileImporter
 from rowcall.model import WORKING, Code, State, Wish
 from rowcall.store import jobs, undos
 from rowcall.store.fingerprints import FingerprintCheck, check_of, note_acknowledged
 from rowcall.store.grid import Wanted
 from rowcall.store.jobs import Job
+from rowcall.store.plans import plan_of
 from rowcall.store.queries import query
 from rowcall.store.rows import pending_batches
 
@@ -93,11 +94,29 @@ def _for_a_while(connection: Connection[Any], job: Job, slice_ms: int | None) ->
     return jobs.get_job(connection, str(job.id))
 
 
-def submit(connection: Connection[Any], job: Job, importer: type[Importer]) -> Job:
-    """Have a job that was previewed committed. Called in a transaction."""
+ANY_PLAN = "*"
+
+
+def submit(connection: Connection[Any], job: Job, digests: Collection[str]) -> tuple[Job, bool]:
+    """Have a plan committed, if it is one of these; `ANY_PLAN` is whatever there is. Called in a transaction.
+
+    Whoever submits a plan that was submitted already gets the job as it is, and False: a second click does nothing.
+    """
+    plan = plan_of(connection, job.id, lock=True)
+    job = jobs.get_job(connection, str(job.id))  # as it is now that nobody else can submit it
+    if plan and plan.submitted_at and plan.digest in digests:
+        return job, False
     require(job, "submit")
+    if plan is None:
+        told = f"Job {job.number} was previewed by an earlier version, which kept no plan."
+        raise Final(Code.WRONG_STATE, told, hint="Cancel it, and import the file again.")
+    if plan.digest not in digests and ANY_PLAN not in digests:
+        told = f"Job {job.number} has another plan by now than the one that was agreed to."
+        hint = "Look at the preview again, and submit what it says now."
+        raise PlanStale(Code.PLAN_STALE, told, hint=hint, digest=plan.digest)
     connection.execute(query("set_wish"), {"id": job.id, "wish": None})
-    return start_processing(connection, job, importer)
+    connection.execute(query("submit_plan"), {"id": job.id})
+    return jobs.move(connection, job, State.PROCESSING), True
 
 
 def acknowledge(connection: Connection[Any], job: Job, who: str) -> Job:
@@ -159,7 +178,9 @@ def _cancelled(connection: Connection[Any], job: Job) -> Job:
         return end_undo(connection, job if job.state is state else jobs.move(connection, job, state))
     if state in (State.VALIDATING, State.VALIDATED):
         connection.execute(query("forget_plan"), {"id": job.id})
-    elif connection.execute(query("not_waited_for"), {"id": job.id}).rowcount:
+        return jobs.move(connection, job, State.CANCELLED)
+    connection.execute(query("plan_done"), {"id": job.id, "first": 1, "last": job.row_count})
+    if connection.execute(query("not_waited_for"), {"id": job.id}).rowcount:
         connection.execute(query("recount_batches"), {"id": job.id, "first": 1, "last": job.row_count})
     again = connection.execute(query("forget_retries"), {"id": job.id}).rowcount
     if not again or pending_batches(connection, job.id):

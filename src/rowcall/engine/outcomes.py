@@ -4,11 +4,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import polars as pl
+from psycopg import Connection
 
+from rowcall.engine.work import Work
 from rowcall.errors import Final
 from rowcall.importer import Importer, RowOutcome
 from rowcall.model import Code
-from rowcall.store.copying import cells_text, jsonb_text
+from rowcall.store.copying import cells_text, copy_into_own, jsonb_text
 
 SCHEMA = {
     "row_number": pl.Int64,
@@ -54,3 +56,9 @@ def _array(key: tuple[str, ...] | None) -> str | None:
 
 def _json(value: object) -> str | None:
     return None if value is None else jsonb_text(value)
+
+
+def add_outcomes(connection: Connection[Any], work: Work, outcomes: pl.DataFrame) -> None:
+    """COPY outcomes of the job's rows."""
+    if outcomes.height:
+        copy_into_own(connection, "outcome", outcomes.select(pl.lit(str(work.job.id)).alias("job_id"), pl.all()))

@@ -6,11 +6,11 @@ from typing import Any
 
 from psycopg import Connection
 
-from rowcall.engine.commit import Route, add_outcomes, apply
+from rowcall.engine.commit import Route, apply
 from rowcall.engine.duplicates import decide_again
 from rowcall.engine.items import process_rows
 from rowcall.engine.judge import duplicates, judge_rows, numbered
-from rowcall.engine.outcomes import outcomes_frame
+from rowcall.engine.outcomes import add_outcomes, outcomes_frame
 from rowcall.engine.work import NO_TARGET, Work
 from rowcall.importer import ItemImporter
 from rowcall.store import staging

@@ -23,7 +23,15 @@ from rowcall.engine.failures import failure_of
 from rowcall.engine.fetch import fetch_file
 from rowcall.engine.fingerprint import check as check_fingerprint
 from rowcall.engine.fingerprint import fingerprint_of
-from rowcall.engine.finish import balance_of, finish_job, start_processing
+from rowcall.engine.finish import (
+    balance_of,
+    begin_processing,
+    count_drifted,
+    finish_job,
+    plan_again,
+    shows_plan,
+    start_processing,
+)
 from rowcall.engine.ingest import Ingesting, ingest, open_file
 from rowcall.engine.items import process_items
 from rowcall.engine.map import asking, blank_is_none, decide_readings, map_columns, watched
@@ -259,7 +267,8 @@ def _begin(run: Run, control: Connection[Any], job: Job) -> Job:
     work = prepare_work(control, job, run.importer, _scratch(run, job), dry=True)
     _decide(run, control, work)
     with control.transaction():
-        if job.config.dry_run or run.importer.flow.preview or run.importer.atomic:
+        if shows_plan(job, run.importer) or run.importer.atomic:
+            control.execute(query("forget_plan"), {"id": job.id})  # of how it was understood before
             return jobs.move(control, job, State.VALIDATING)
         return start_processing(control, job, run.importer)
 
@@ -278,6 +287,7 @@ def _decide(run: Run, control: Connection[Any], work: Work) -> None:
 
 def _process(run: Run, control: Connection[Any], job: Job) -> Job:
     """VALIDATING or PROCESSING: commit the batches that wait, then end the job."""
+    begin_processing(control, job, run.importer)
     work = prepare_work(control, job, run.importer, _scratch(run, job), dry=job.state is State.VALIDATING)
     if work.edited and not jobs.counts_of(control, job).done:  # corrected since that was decided
         _decide(run, control, work)
@@ -421,17 +431,16 @@ def _all_or_nothing(run: Run, control: Connection[Any], work: Work) -> Job:
     """All batches and the end of the job in one transaction. Should a row fail after all, the job is checked again."""
     staging.prepare(control, work.layout)
     hopes = Hopes(shortest_route(control, work))
-    check = partial(_check, run, work.job)
+    check, drifted = partial(_check, run, work.job), 0
     with control.transaction():
         while commit_next(control, work, hopes):
             check()
         look_again(control, work, check)
         if not balance_of(control, work.job).failed:
             return finish_job(control, work.job, run.importer)
+        drifted = count_drifted(control, work.job)
         raise psycopg.Rollback
-    with control.transaction():
-        control.execute(query("forget_plan"), {"id": work.job.id})
-        return jobs.move(control, work.job, State.VALIDATING)
+    return plan_again(control, work.job, drifted)
 
 
 # ------------------------------------------------------------------------------------------------------- starting

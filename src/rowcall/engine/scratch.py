@@ -35,20 +35,22 @@ class Scratch:
         """Keep the rows of a batch that is durable."""
         self._write(self.file(batch), rows)
 
-    def put_plan(self, batch: int, outcomes: pl.DataFrame) -> None:
-        """Keep the outcomes that a batch would have."""
-        self._write(self._plan(batch), outcomes)
+    def put_plan(self, batch: int, outcomes: pl.DataFrame, found: pl.DataFrame) -> None:
+        """Keep the outcomes that a batch would have, and what its look-ups found."""
+        self._write(self._part(batch, "plan"), outcomes)
+        self._write(self._part(batch, "found"), found)
 
-    def plan(self, batch: int) -> pl.DataFrame:
-        """The outcomes that a batch would have."""
-        return pl.read_ipc(self._plan(batch).read_bytes())
+    def plan(self, batch: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """The outcomes that a batch would have, and what its look-ups found."""
+        outcomes, found = (pl.read_ipc(self._part(batch, part).read_bytes()) for part in ("plan", "found"))
+        return outcomes, found
 
     def _write(self, file: Path, frame: pl.DataFrame) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)  # a process that goes on with a job brought nothing in
         frame.write_ipc(file, compression="uncompressed")
 
-    def _plan(self, batch: int) -> Path:
-        return self.folder / f"{batch}-plan.arrow"
+    def _part(self, batch: int, part: str) -> Path:
+        return self.folder / f"{batch}-{part}.arrow"
 
     def get(self, batch: RowBatch, sources: Sources) -> pl.DataFrame | None:
         """The rows of a batch under the names of these sources; None if they are not all here.

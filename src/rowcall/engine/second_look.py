@@ -10,13 +10,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import polars as pl
 from psycopg import Connection
 
 from rowcall.engine import waiting
 from rowcall.engine.commit import Hopes, Route, apply, commit_next, keep_plan, planned
-from rowcall.engine.judge import duplicates, judge_rows, numbered
+from rowcall.engine.drift import agreed, left_behind
+from rowcall.engine.judge import duplicates, judge, judge_rows, numbered
+from rowcall.engine.plan import NOTHING_FOUND, looked_up, lookups_elsewhere
+from rowcall.engine.wants import own_constraints, values_that_move
 from rowcall.engine.work import Work
-from rowcall.model import Status
 from rowcall.store import staging
 from rowcall.store.queries import query
 from rowcall.store.rows import RowBatch, all_batches
@@ -26,25 +29,7 @@ _AT_ONCE = 5_000
 
 def refers_to_itself(work: Work) -> bool:
     """Whether rows of the target refer to others, through a field that the file brings."""
-    return bool(work.own_lookups or _own_constraints(work))
-
-
-def _own_constraints(work: Work) -> list[str]:
-    own = (work.target.schema, work.target.name)
-    return [
-        key.name
-        for key in work.target.foreign
-        if (key.table_schema, key.table_name) == own and work.layout.given.issuperset(key.columns)
-    ]
-
-
-def _values_that_move(work: Work) -> list[str]:
-    """The constraints that a row may break only until another one is updated."""
-    if work.layout.on_match != "update":
-        return []
-    changing = set(work.layout.compared)
-    indexes = (*work.target.unique, *work.target.odd_unique)
-    return [*(index.name for index in indexes if changing.intersection(index.columns)), *work.target.exclusions]
+    return bool(work.own_lookups or own_constraints(work))
 
 
 def some_failed(connection: Connection[Any], work: Work) -> bool:
@@ -65,6 +50,9 @@ def look_again(connection: Connection[Any], work: Work, check: Callable[[], None
         while _round(connection, work, check):
             pass
         going_on = waiting.let_go(connection, work, _all_failed(connection, work))
+    if work.planned:
+        with connection.transaction():
+            left_behind(connection, work, _all_failed(connection, work))
 
 
 def _round(connection: Connection[Any], work: Work, check: Callable[[], None]) -> bool:
@@ -89,7 +77,7 @@ def _all_failed(connection: Connection[Any], work: Work) -> Iterator[list[int]]:
 
 
 def _failed(connection: Connection[Any], work: Work, after: int) -> list[int]:
-    constraints = [*_own_constraints(work), *_values_that_move(work)]
+    constraints = [*own_constraints(work), *values_that_move(work)]
     lookups = work.own_lookups
     if not constraints and not lookups:
         return []
@@ -102,7 +90,8 @@ def _again(connection: Connection[Any], work: Work, numbers: list[int]) -> bool:
     rows = numbered(connection, work, numbers)
     judged = judge_rows(connection, work, rows, duplicates(connection, work, rows))
     connection.execute(query("take_back"), {"id": work.job.id, "numbers": numbers})
-    apply(connection, work, RowBatch(0, first, last), judged, Route.ISOLATED)
+    batch = RowBatch(0, first, last)
+    apply(connection, work, batch, judged, Route.ISOLATED, agreed(connection, work, batch))
     connection.execute(query("recount_batches"), {"id": work.job.id, "first": first, "last": last})
     failed = connection.execute(query("still_failed"), {"id": work.job.id, "numbers": numbers}).fetchone()
     return bool(failed and failed[0] < len(numbers))
@@ -111,7 +100,7 @@ def _again(connection: Connection[Any], work: Work, numbers: list[int]) -> bool:
 def plan_together(connection: Connection[Any], work: Work, hopes: Hopes, check: Callable[[], None]) -> None:
     """A dry run in which each batch sees what the earlier ones did: one transaction for all, undone at the end."""
     staging.prepare(connection, work.layout)
-    connection.execute(query("forget_plan"), {"id": work.job.id})
+    connection.execute(query("forget_pieces"), {"id": work.job.id})
     batches = all_batches(connection, work.job.id)
     real = replace(work, dry=False)
     with connection.transaction(force_rollback=True):
@@ -119,8 +108,13 @@ def plan_together(connection: Connection[Any], work: Work, hopes: Hopes, check: 
             check()
         look_again(connection, real, check)
         for batch in batches:
-            work.scratch.put_plan(batch.number, planned(connection, work, batch))
+            work.scratch.put_plan(batch.number, planned(connection, work, batch), _found(connection, work, batch))
     for batch in batches:
-        outcomes = work.scratch.plan(batch.number)
-        counts = {Status(status): count for status, count in outcomes["status"].value_counts().iter_rows()}
-        keep_plan(connection, work, batch, outcomes, counts)
+        keep_plan(connection, work, batch, *work.scratch.plan(batch.number))
+
+
+def _found(connection: Connection[Any], work: Work, batch: RowBatch) -> pl.DataFrame:
+    """What the look-ups of a batch find, now that all rows are there that they may refer to."""
+    if not lookups_elsewhere(work):
+        return NOTHING_FOUND
+    return looked_up(work, judge(connection, work, batch).good)

@@ -3,12 +3,14 @@
 from typing import Any
 
 import polars as pl
+import psycopg
 from psycopg import Connection
 
-from rowcall.engine.commit import add_outcomes
-from rowcall.engine.finish import finish_job
+from rowcall.engine.drift import agreed, plan_done
+from rowcall.engine.finish import finish_job, plan_again
 from rowcall.engine.judge import Judged, judge
-from rowcall.engine.outcomes import outcomes_frame
+from rowcall.engine.outcomes import add_outcomes, outcomes_frame
+from rowcall.engine.plan import keep_piece, looked_up
 from rowcall.engine.work import Work
 from rowcall.importer import WholeFileImporter
 from rowcall.store.jobs import Job
@@ -24,10 +26,25 @@ def process_whole_file(connection: Connection[Any], work: Work, importer: WholeF
             work.importer, importer.process(good, connection) if good.height else (), good["number"].to_list()
         )
         outcomes = pl.concat([given, *(one.settled for one in judged)], how="diagonal")
-        if not work.dry:
+        found = looked_up(work, good)
+        off = _off(connection, work, outcomes, found)
+        if not work.dry and not off:
             return _end(connection, work, batches, outcomes)
+        if off:
+            raise psycopg.Rollback
+    if off:
+        return plan_again(connection, work.job, off)
     with connection.transaction():
-        return _end(connection, work, batches, outcomes)
+        for batch in batches:
+            rows = outcomes.filter(pl.col("row_number").is_between(batch.first_row, batch.last_row))
+            keep_piece(connection, work, batch, rows, found)
+        return finish_job(connection, work.job, work.importer)
+
+
+def _off(connection: Connection[Any], work: Work, outcomes: pl.DataFrame, found: pl.DataFrame) -> int:
+    """How many outcomes were not agreed to: then all of it has to be looked at again."""
+    held = agreed(connection, work, RowBatch(0, 1, work.job.row_count or 0)) if outcomes.height else None
+    return held.off(outcomes, found).height if held else 0
 
 
 def _judged(connection: Connection[Any], work: Work) -> tuple[list[RowBatch], list[Judged]]:
@@ -40,4 +57,6 @@ def _end(connection: Connection[Any], work: Work, batches: list[RowBatch], outco
     add_outcomes(connection, work, outcomes)
     for batch in batches:
         finish(connection, work.job.id, batch, count_outcomes(connection, work.job.id, batch))
+        if work.planned:
+            plan_done(connection, work, batch)
     return finish_job(connection, work.job, work.importer)

@@ -13,11 +13,12 @@ from rowcall.engine.scratch import Scratch
 from rowcall.errors import Final
 from rowcall.importer import Choice, Fail, Field, Importer, Integer, Lookup, Skip, Text, Update, Uuid, Version
 from rowcall.importer.fields import ColumnLimits, ColumnReading
-from rowcall.model import Code, Mode
+from rowcall.model import Code, Mode, State
 from rowcall.store.edits import has_edits
 from rowcall.store.jobs import Job
 from rowcall.store.layout import Layout, OnMatch
 from rowcall.store.mappings import columns_of, sources_of
+from rowcall.store.plans import plan_of
 from rowcall.store.rows import Sources
 from rowcall.store.targets import Target, TargetColumn, describe
 
@@ -56,6 +57,13 @@ class Work:
     scratch: Scratch
     edited: bool = False
     """Rows have corrections: they are read as they count now, not as they came in."""
+    planned: bool = False
+    """There is a plan that somebody has agreed to, to which the commit has to keep."""
+
+    @property
+    def plans(self) -> bool:
+        """Whether it is for a preview, which also tells what would change in rows that are there."""
+        return self.job.state in (State.VALIDATING, State.VALIDATED)
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -126,7 +134,14 @@ def prepare_work(
         dry=dry,
         scratch=scratch,
         edited=has_edits(connection, job.id),
+        planned=not dry and is_submitted(connection, job),
     )
+
+
+def is_submitted(connection: Connection[Any], job: Job) -> bool:
+    """Whether somebody has agreed to the job's plan."""
+    plan = plan_of(connection, job.id)
+    return plan is not None and plan.submitted_at is not None
 
 
 def _layout(importer: type[Importer], target: Target, brought: list[str], given: set[str], mode: Mode | None) -> Layout:

@@ -41,6 +41,8 @@ class RowResult:
     """The cells as they came in, where some were corrected since."""
     revision: int = 0
     """How often it was corrected."""
+    changes: dict[str, list[Any]] | None = None
+    """Of a row that is updated: each column that changes, from what to what."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

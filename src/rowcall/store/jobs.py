@@ -56,6 +56,8 @@ class JobConfig:
     context: dict[str, str] = field(default_factory=dict[str, str])
     """What the file is about: what the importer declares, as it reads it."""
     dry_run: bool = False
+    preview: bool = False
+    """Wait after the preview, whatever the importer says."""
     read: ReadOptions = field(default_factory=ReadOptions)
 
 
@@ -114,6 +116,8 @@ class Job:
     """Known once the file is in."""
     percent_read: float | None = field(default=None, compare=False)
     """How much of the file is brought in."""
+    as_of: datetime | None = None
+    """The one moment that its preview and its commit are of; known once either begins."""
     scope_key: str | None = None
     """What it has to itself as long as it is active, of its importer and organisation."""
     supersedes: tuple[dict[str, str], ...] = ()

@@ -160,8 +160,8 @@ def count_outcomes(connection: Connection[Any], job_id: UUID, batch: RowBatch) -
 def outcomes_select(job_id: UUID, batch: RowBatch, numbers: Sequence[int] | None = None) -> Composed:
     """The query for a batch's outcomes, or for those of some rows of it."""
     return SQL(
-        "SELECT row_number, status, target_key, issues, before FROM rowcall.outcome "
-        "WHERE job_id = {} AND row_number BETWEEN {} AND {}{}"
+        "SELECT row_number, status, target_key, issues, before, result FROM rowcall.outcome "
+        "WHERE job_id = {} AND row_number BETWEEN {} AND {} AND attempt > 0{}"
     ).format(Literal(job_id), Literal(batch.first_row), Literal(batch.last_row), _only(SQL("row_number"), numbers))
 
 

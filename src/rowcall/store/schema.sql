@@ -91,6 +91,8 @@ CREATE TABLE rowcall.job (
     -- what is fetched, with its login and query; forgotten when the file is there or the job has ended
     url_with_secrets       text,
     file_format            text,
+    -- the one moment that a preview and its commit are of
+    as_of                  timestamptz,
     -- what it has to itself, of its importer and organisation, as long as it is active
     scope_key              text,
     -- [{id, number}, ...] that it took the place of
@@ -337,6 +339,7 @@ CREATE TABLE rowcall.waiting (
 );
 
 -- What happened to each row: the target's key, the issues, the target's row as it was before.
+-- Attempt 0 is what a preview says would happen.
 CREATE TABLE rowcall.outcome (
     job_id      uuid NOT NULL,
     row_number  bigint NOT NULL,
@@ -494,6 +497,38 @@ CREATE TABLE rowcall.fingerprint_check (
     acknowledged_by  text,
     acknowledged_at  timestamptz
 );
+-- What a preview came to: shown, known by its digest, and submitted by that.
+CREATE TABLE rowcall.plan (
+    job_id        uuid PRIMARY KEY REFERENCES rowcall.job ON DELETE CASCADE,
+    digest        text NOT NULL CHECK (digest ~ '^[0-9a-f]{64}$'),
+    as_of         timestamptz NOT NULL,
+    counts        jsonb NOT NULL,
+    -- {column: rows in which it would change}
+    fields        jsonb NOT NULL,
+    -- [{code, field, status, count, first_row}]
+    problems      jsonb NOT NULL,
+    -- rows that were planned otherwise the last time this was submitted
+    drifted       bigint NOT NULL DEFAULT 0,
+    submitted_at  timestamptz,
+    -- whoever commits it has begun
+    begun         boolean NOT NULL DEFAULT false
+);
+
+-- Pieces of a plan, one for each batch. Rows without an outcome have the one that is implied.
+CREATE TABLE rowcall.plan_piece (
+    job_id     uuid NOT NULL REFERENCES rowcall.job ON DELETE CASCADE,
+    first_row  bigint NOT NULL,
+    last_row   bigint NOT NULL CHECK (last_row >= first_row),
+    implied    rowcall.status,
+    -- eight bytes for each row, which are others when the row is planned otherwise
+    marks      bytea NOT NULL CHECK (length(marks) = 8 * (last_row - first_row + 1)),
+    fields     jsonb NOT NULL DEFAULT '{}',
+    PRIMARY KEY (job_id, first_row)
+);
+
+-- Whether the rows of a job are shown as they are planned.
+CREATE FUNCTION rowcall.shows_plan(state text, paused_from text) RETURNS boolean LANGUAGE sql IMMUTABLE
+RETURN state IN ('VALIDATING', 'VALIDATED') OR (state = 'PAUSED' AND paused_from IN ('VALIDATING', 'VALIDATED'));
 
 -- Exports that are written in the background: of a resource, or of what became of a job's rows.
 CREATE TABLE rowcall.export_job (
@@ -572,16 +607,20 @@ CREATE INDEX reversal_target ON rowcall.reversal USING hash (target_key) WHERE s
 -- A row with what became of it: its outcome, unless it is tried again or was taken back; else what its job waits for.
 CREATE VIEW rowcall.row_status WITH (security_invoker = true) AS
 SELECT r.job_id, r.number, r.line, r.cells,
-       CASE WHEN o.status IS NULL
-                 AND (j.state IN ('CANCELLED', 'SUPERSEDED', 'REVERTING', 'REVERTED') OR j.paused_from = 'REVERTING') THEN 'cancelled'
-            WHEN o.status IS NULL OR t.row_number IS NOT NULL THEN 'pending'
+       CASE WHEN t.row_number IS NOT NULL AND o.status IS NOT NULL THEN 'pending'
             WHEN v.result IN ('deleted', 'restored') THEN 'reverted'
-            ELSE o.status::text END AS status,
+            WHEN o.status IS NOT NULL THEN o.status::text
+            WHEN j.state IN ('CANCELLED', 'SUPERSEDED', 'REVERTING', 'REVERTED') OR j.paused_from = 'REVERTING' THEN 'cancelled'
+            WHEN rowcall.shows_plan(j.state, j.paused_from) THEN coalesce((
+                SELECT CASE WHEN p.last_row >= r.number THEN p.implied::text END FROM rowcall.plan_piece p
+                WHERE p.job_id = r.job_id AND p.first_row <= r.number ORDER BY p.first_row DESC LIMIT 1), 'pending')
+            ELSE 'pending' END AS status,
        o.attempt, o.target_key, CASE WHEN v.issue IS NULL THEN o.issues ELSE coalesce(o.issues, '[]') || v.issue END AS issues,
        o.before, o.result, coalesce(v.at, o.at) AS at, r.original, r.revision
 FROM rowcall.edited_row r
 JOIN rowcall.job j ON j.id = r.job_id
 LEFT JOIN rowcall.outcome o ON o.job_id = r.job_id AND o.row_number = r.number
+    AND (o.attempt > 0 OR rowcall.shows_plan(j.state, j.paused_from))
 LEFT JOIN rowcall.retry t ON t.job_id = r.job_id AND t.row_number = r.number
 LEFT JOIN rowcall.reversal v ON v.job_id = r.job_id AND v.row_number = r.number;
 
@@ -674,6 +713,7 @@ SELECT rowcall.keep_apart('job'), rowcall.keep_apart('column_mapping'), rowcall.
        rowcall.keep_apart('fingerprint_check', 'SELECT, UPDATE');
 SELECT rowcall.keep_apart('value_field'), rowcall.keep_apart('value_mapping'), rowcall.keep_apart('value_decision');
 SELECT rowcall.keep_apart('row_edit'), rowcall.keep_apart('cell_edit', 'SELECT, INSERT');
+SELECT rowcall.keep_apart('plan'), rowcall.keep_apart('plan_piece');
 
 -- The same bytes are stored once, whoever brings them: a request sees a file only if one of its jobs has it.
 ALTER TABLE rowcall.file ENABLE ROW LEVEL SECURITY;

@@ -118,8 +118,23 @@ def left_as_they_were(layout: Layout, only: Composable) -> Composed:
     )
 
 
-def add_outcomes(connection: Connection[Any], layout: Layout, job_id: UUID, key_fields: Sequence[str | None]) -> None:
-    """An outcome for every staged row. What a skip or a refusal of a match says is added to it.
+def add_outcomes(
+    connection: Connection[Any], layout: Layout, job_id: UUID, key_fields: Sequence[str | None], *, changes: bool
+) -> None:
+    """An outcome for every staged row. `changes`: with what is changed in rows that are there, from what to what."""
+    connection.execute(
+        SQL(
+            "INSERT INTO rowcall.outcome (job_id, row_number, status, target_key, issues, before, result, seen) "
+            "SELECT {job}, outcome.* FROM ({outcomes}) outcome"
+        ).format(
+            job=Value(job_id),  # no parameter: a percent sign in a column's name would be taken for one
+            outcomes=outcomes_of(layout, key_fields, changes=changes),
+        )
+    )
+
+
+def outcomes_of(layout: Layout, key_fields: Sequence[str | None], *, changes: bool) -> Composed:
+    """The outcomes of the staged rows. What a skip or a refusal of a match says is added to it.
 
     `key_fields` names the fields of each key.
     """
@@ -142,21 +157,37 @@ def add_outcomes(connection: Connection[Any], layout: Layout, job_id: UUID, key_
             "CASE WHEN m.number IS NOT NULL THEN jsonb_build_array(jsonb_build_object("
             "'code', {code}, 'field', {field}, 'value', {value}, 'message', {message})) END"
         ).format(code=Value(Code.ALREADY_EXISTS.value), field=field, value=value, message=Value(said[1]))
-    connection.execute(
-        SQL(
-            "INSERT INTO rowcall.outcome (job_id, row_number, status, target_key, issues, before, seen) "
-            "SELECT {job}, s.rowcall_number, "
-            "(CASE WHEN m.number IS NULL THEN 'created' ELSE {matched} END)::rowcall.status, "
-            "{key}, {issues}, m.before, CASE WHEN m.before IS NOT NULL THEN m.stamp END "
-            "FROM {stage} s LEFT JOIN {match} m ON m.number = s.rowcall_number"
-        ).format(
-            job=Value(job_id),  # no parameter: a percent sign in a column's name would be taken for one
-            matched=matched,
-            key=SQL("CASE WHEN m.number IS NULL OR {} THEN {} ELSE m.key END").format(
-                SQL("m.changed" if layout.version else "false"), key_of(layout, "s")
-            ),
-            issues=issues,
-            stage=STAGE,
-            match=MATCH,
-        )
+    return SQL(
+        "SELECT s.rowcall_number AS row_number, "
+        "(CASE WHEN m.number IS NULL THEN 'created' ELSE {matched} END)::rowcall.status AS status, "
+        "{key} AS target_key, {issues} AS issues, m.before, {changes} AS result, "
+        "CASE WHEN m.before IS NOT NULL THEN m.stamp END AS seen "
+        "FROM {stage} s LEFT JOIN {match} m ON m.number = s.rowcall_number"
+    ).format(
+        matched=matched,
+        key=SQL("CASE WHEN m.number IS NULL OR {} THEN {} ELSE m.key END").format(
+            SQL("m.changed" if layout.version else "false"), key_of(layout, "s")
+        ),
+        issues=issues,
+        changes=_changes(layout) if changes else SQL("NULL::jsonb"),
+        stage=STAGE,
+        match=MATCH,
     )
+
+
+def _changes(layout: Layout) -> Composed:
+    """What a row changes in its match: {"changes": {column: [before, after]}}."""
+    each = [SQL("({}, {})").format(Value(name), _new_json(layout, name)) for name in layout.compared]
+    if not each:
+        return SQL("NULL::jsonb").format()
+    return SQL(
+        "CASE WHEN m.changed THEN jsonb_build_object('changes', ("
+        "SELECT coalesce(jsonb_object_agg(c.name, jsonb_build_array(m.before -> c.name, c.value)), '{{}}') "
+        "FROM (VALUES {each}) AS c (name, value) WHERE m.before -> c.name IS DISTINCT FROM c.value)) END"
+    ).format(each=SQL(", ").join(each))
+
+
+def _new_json(layout: Layout, name: str) -> Composed:
+    """A row's new value as its match would show it in JSON: where there must be one and none is given, the old one."""
+    blank = SQL("m.before -> {}").format(Value(name)) if layout.target.columns[name].not_null else SQL("'null'::jsonb")
+    return SQL("coalesce(to_jsonb(s.{}), {})").format(Identifier(name), blank)

@@ -47,15 +47,19 @@ SELECT rowcall.keep_apart('undo'), rowcall.keep_apart('reversal', 'SELECT');
 
 CREATE OR REPLACE VIEW rowcall.row_status WITH (security_invoker = true) AS
 SELECT r.job_id, r.number, r.line, r.cells,
-       CASE WHEN o.status IS NULL
-                 AND (j.state IN ('CANCELLED', 'SUPERSEDED', 'REVERTING', 'REVERTED') OR j.paused_from = 'REVERTING') THEN 'cancelled'
-            WHEN o.status IS NULL OR t.row_number IS NOT NULL THEN 'pending'
+       CASE WHEN t.row_number IS NOT NULL AND o.status IS NOT NULL THEN 'pending'
             WHEN v.result IN ('deleted', 'restored') THEN 'reverted'
-            ELSE o.status::text END AS status,
+            WHEN o.status IS NOT NULL THEN o.status::text
+            WHEN j.state IN ('CANCELLED', 'SUPERSEDED', 'REVERTING', 'REVERTED') OR j.paused_from = 'REVERTING' THEN 'cancelled'
+            WHEN rowcall.shows_plan(j.state, j.paused_from) THEN coalesce((
+                SELECT CASE WHEN p.last_row >= r.number THEN p.implied::text END FROM rowcall.plan_piece p
+                WHERE p.job_id = r.job_id AND p.first_row <= r.number ORDER BY p.first_row DESC LIMIT 1), 'pending')
+            ELSE 'pending' END AS status,
        o.attempt, o.target_key, CASE WHEN v.issue IS NULL THEN o.issues ELSE coalesce(o.issues, '[]') || v.issue END AS issues,
        o.before, o.result, coalesce(v.at, o.at) AS at, r.original, r.revision
 FROM rowcall.edited_row r
 JOIN rowcall.job j ON j.id = r.job_id
 LEFT JOIN rowcall.outcome o ON o.job_id = r.job_id AND o.row_number = r.number
+    AND (o.attempt > 0 OR rowcall.shows_plan(j.state, j.paused_from))
 LEFT JOIN rowcall.retry t ON t.job_id = r.job_id AND t.row_number = r.number
 LEFT JOIN rowcall.reversal v ON v.job_id = r.job_id AND v.row_number = r.number;

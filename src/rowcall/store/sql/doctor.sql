@@ -1,8 +1,11 @@
 -- rows_without_outcome --
--- I1: rows of a job that nothing is said about.
+-- I1: rows of a job that nothing is said about, nor implied by its plan.
 SELECT 'row ' || r.number AS found FROM rowcall.row r
 WHERE r.job_id = %(id)s
   AND NOT EXISTS (SELECT FROM rowcall.outcome o WHERE o.job_id = r.job_id AND o.row_number = r.number)
+  AND NOT EXISTS (SELECT FROM rowcall.plan_piece p JOIN rowcall.job j ON j.id = p.job_id
+                  WHERE p.job_id = r.job_id AND r.number BETWEEN p.first_row AND p.last_row AND p.implied IS NOT NULL
+                    AND rowcall.shows_plan(j.state, j.paused_from))
 ORDER BY r.number
 
 -- outcomes_without_row --
@@ -33,24 +36,25 @@ WHERE b.job_id = %(id)s AND r.rows <> b.last_row - b.first_row + 1
 -- I3: batches that are done and lack outcomes, or wait and have some.
 SELECT 'batch ' || b.number || ' is ' || b.state || ' with outcomes of ' || o.rows || ' of '
        || b.last_row - b.first_row + 1 || ' rows' AS found
-FROM rowcall.batch b, LATERAL (
+FROM rowcall.batch b JOIN rowcall.job j ON j.id = b.job_id, LATERAL (
     SELECT count(DISTINCT o.row_number) AS rows FROM rowcall.outcome o
-    WHERE o.job_id = b.job_id AND o.row_number BETWEEN b.first_row AND b.last_row) o
-WHERE b.job_id = %(id)s AND o.rows <> CASE WHEN b.state = 'done' THEN b.last_row - b.first_row + 1 ELSE 0 END
+    WHERE o.job_id = b.job_id AND o.row_number BETWEEN b.first_row AND b.last_row AND o.attempt > 0) o
+WHERE b.job_id = %(id)s AND NOT rowcall.shows_plan(j.state, j.paused_from)
+  AND o.rows <> CASE WHEN b.state = 'done' THEN b.last_row - b.first_row + 1 ELSE 0 END
 ORDER BY b.number
 
 -- counters_off --
 -- I4: batches whose counters differ from their outcomes, and a job whose count of rows differs from its rows.
 SELECT 'batch ' || b.number || ' counts ' || b.counted::text || ', its outcomes are ' || o.counted::text AS found
 FROM (SELECT *, ARRAY[created, updated, unchanged, skipped, failed, reverted]::bigint[] AS counted
-      FROM rowcall.batch WHERE job_id = %(id)s AND state = 'done') b, LATERAL (
+      FROM rowcall.batch WHERE job_id = %(id)s AND state = 'done') b JOIN rowcall.job j ON j.id = b.job_id, LATERAL (
     SELECT ARRAY[count(*) FILTER (WHERE o.status = 'created' AND v IS NULL), count(*) FILTER (WHERE o.status = 'updated' AND v IS NULL),
                  count(*) FILTER (WHERE o.status = 'unchanged'), count(*) FILTER (WHERE o.status = 'skipped'),
                  count(*) FILTER (WHERE o.status = 'failed'), count(v.row_number)] AS counted
     FROM rowcall.outcome o
     LEFT JOIN rowcall.reversal v ON v.job_id = o.job_id AND v.row_number = o.row_number AND v.result IN ('deleted', 'restored')
-    WHERE o.job_id = b.job_id AND o.row_number BETWEEN b.first_row AND b.last_row) o
-WHERE b.counted <> o.counted
+    WHERE o.job_id = b.job_id AND o.row_number BETWEEN b.first_row AND b.last_row AND o.attempt > 0) o
+WHERE b.counted <> o.counted AND NOT rowcall.shows_plan(j.state, j.paused_from)
 UNION ALL
 SELECT 'the job counts ' || j.row_count || ' rows and has ' || r.rows
 FROM rowcall.job j, (SELECT count(*) AS rows FROM rowcall.row WHERE job_id = %(id)s) r

@@ -2,7 +2,8 @@
 -- What the rows, the outcomes and the batches of a job say, each counted for itself.
 SELECT CASE WHEN j.over THEN coalesce(j.row_count, r.rows) ELSE j.row_count END AS row_count, r.rows,
        (SELECT coalesce(sum(last_row - first_row + 1), 0)::bigint FROM rowcall.batch b WHERE b.job_id = j.id AND b.state = 'done') AS done,
-       o.outcomes, o.created, o.updated, o.unchanged, o.skipped, o.failed, o.reverted,
+       o.outcomes + i.created + i.unchanged AS outcomes, o.created + i.created AS created, o.updated,
+       o.unchanged + i.unchanged AS unchanged, o.skipped, o.failed, o.reverted,
        CASE WHEN j.over THEN (
            SELECT coalesce(sum(last_row - first_row + 1), 0)::bigint FROM rowcall.batch b WHERE b.job_id = j.id AND b.state <> 'done')
            ELSE 0 END AS cancelled
@@ -14,14 +15,23 @@ FROM (SELECT *, state IN ('CANCELLED', 'SUPERSEDED', 'REVERTING', 'REVERTED') OR
            count(*) FILTER (WHERE status = 'failed') AS failed, count(v.row_number) AS reverted
     FROM rowcall.outcome o LEFT JOIN rowcall.reversal v
         ON v.job_id = o.job_id AND v.row_number = o.row_number AND v.result IN ('deleted', 'restored')
-    WHERE o.job_id = j.id) o
+    WHERE o.job_id = j.id AND (o.attempt > 0 OR rowcall.shows_plan(j.state, j.paused_from))) o, LATERAL (
+    SELECT coalesce(sum(n) FILTER (WHERE p.implied = 'created'), 0)::bigint AS created,
+           coalesce(sum(n) FILTER (WHERE p.implied = 'unchanged'), 0)::bigint AS unchanged
+    FROM rowcall.plan_piece p, LATERAL (
+        SELECT p.last_row - p.first_row + 1 - count(*) AS n FROM rowcall.outcome o
+        WHERE o.job_id = p.job_id AND o.row_number BETWEEN p.first_row AND p.last_row AND o.attempt = 0) implied
+    WHERE p.job_id = j.id AND rowcall.shows_plan(j.state, j.paused_from)) i
 WHERE j.id = %(id)s
 
 -- not_applied --
--- Of a job that is all or nothing and has failures, the other rows are skipped.
-UPDATE rowcall.outcome SET status = 'skipped', target_key = NULL, before = NULL, issues = jsonb_build_array(jsonb_build_object(
-    'code', 'NOT_APPLIED', 'message', 'Other rows of this file failed, and it is imported as a whole or not at all.'))
-WHERE job_id = %(id)s AND status <> 'failed' AND status <> 'skipped'
+-- Of a job that is all or nothing and has failures, the other rows are skipped; that is how it ends.
+WITH planned AS (DELETE FROM rowcall.outcome WHERE job_id = %(id)s AND attempt = 0 RETURNING row_number, status, issues)
+INSERT INTO rowcall.outcome (job_id, row_number, status, issues)
+SELECT r.job_id, r.number, CASE WHEN p.status = 'failed' THEN p.status ELSE 'skipped' END,
+       CASE WHEN p.status IN ('failed', 'skipped') THEN p.issues ELSE jsonb_build_array(jsonb_build_object(
+           'code', 'NOT_APPLIED', 'message', 'Other rows of this file failed, and it is imported as a whole or not at all.')) END
+FROM rowcall.row r LEFT JOIN planned p ON p.row_number = r.number WHERE r.job_id = %(id)s
 
 -- recount_batches --
 -- The counts of a job's batches from its outcomes, of those that have rows between first and last.

@@ -22,7 +22,7 @@ SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size 
        j.organisation_id, j.account, j.state, j.row_count, j.percent_read, j.header_lines, j.blank_lines, j.other_lines,
        j.created_at, j.processing_started_at, j.completed_at, clock_timestamp() AS seen_at, j.last_error,
        j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url, j.file_format,
-       j.scope_key, j.supersedes, j.superseded_by,
+       j.scope_key, j.supersedes, j.superseded_by, j.as_of,
        CASE WHEN %(organisation)s::uuid IS NOT NULL THEN set_config('rowcall.job', j.id::text, true) END AS noted
 FROM rowcall.job j LEFT JOIN rowcall.file f ON f.sha256 = j.file_sha256
 WHERE (j.id = %(id)s OR j.number = %(number)s) AND j.removing_at IS NULL AND (%(organisation)s::uuid IS NULL OR j.organisation_id = %(organisation)s)
@@ -47,6 +47,8 @@ SELECT pg_advisory_unlock(hashtextextended('rowcall job ' || %(id)s::text, 0))
 WITH moved AS (
     UPDATE rowcall.job SET state = %(after)s,
         processing_started_at = CASE WHEN %(after)s IN ('PROCESSING', 'VALIDATING') THEN coalesce(processing_started_at, clock_timestamp()) ELSE processing_started_at END,
+        as_of = CASE WHEN %(after)s = 'VALIDATING' AND state <> 'PAUSED' THEN clock_timestamp()
+                     WHEN %(after)s = 'PROCESSING' THEN coalesce(as_of, clock_timestamp()) ELSE as_of END,
         completed_at = CASE WHEN %(ended)s THEN clock_timestamp() END,
         last_error = %(error)s,
         paused_from = CASE WHEN %(after)s = 'PAUSED' THEN state END,
@@ -140,7 +142,7 @@ SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size 
        j.organisation_id, j.account, j.state, j.row_count, j.percent_read, j.header_lines, j.blank_lines, j.other_lines,
        j.created_at, j.processing_started_at, j.completed_at, clock_timestamp() AS seen_at, j.last_error,
        j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url, j.file_format,
-       j.scope_key, j.supersedes, j.superseded_by
+       j.scope_key, j.supersedes, j.superseded_by, j.as_of
 FROM rowcall.job j LEFT JOIN rowcall.file f ON f.sha256 = j.file_sha256
 WHERE j.id = ANY (%(ids)s) AND j.removing_at IS NULL
 
@@ -150,7 +152,7 @@ SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size 
        j.organisation_id, j.account, j.state, j.row_count, j.percent_read, j.header_lines, j.blank_lines, j.other_lines,
        j.created_at, j.processing_started_at, j.completed_at, clock_timestamp() AS seen_at, j.last_error,
        j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url, j.file_format,
-       j.scope_key, j.supersedes, j.superseded_by
+       j.scope_key, j.supersedes, j.superseded_by, j.as_of
 FROM rowcall.job j LEFT JOIN rowcall.file f ON f.sha256 = j.file_sha256
 WHERE j.removing_at IS NULL AND (%(organisation)s::uuid IS NULL OR j.organisation_id = %(organisation)s)
   AND (%(state)s::text IS NULL OR j.state = %(state)s) AND (%(importer)s::text IS NULL OR j.importer = %(importer)s)

@@ -13,7 +13,9 @@ ORDER BY {order} LIMIT %(most)s
 
 -- rows_to_show --
 -- Rows of a job between two numbers with what became of each; `order` is put in.
-SELECT number AS row, line, status, issues, cells, target_key, attempt, at, original, revision FROM rowcall.row_status
+SELECT number AS row, line, status, issues, cells, target_key, attempt, at, original, revision,
+       result -> 'changes' AS changes
+FROM rowcall.row_status
 WHERE job_id = %(id)s AND number BETWEEN %(first)s AND %(last)s
   AND (cardinality(%(statuses)s::text[]) = 0 OR status = ANY (%(statuses)s::text[]))
   AND (NOT %(edited)s OR original IS NOT NULL)
@@ -27,7 +29,7 @@ ORDER BY {order} LIMIT %(most)s
 -- failed_to_show --
 -- The same of failed rows only, which have an index of their own.
 SELECT r.number AS row, r.line, o.status::text, o.issues, r.cells, o.target_key, o.attempt, o.at,
-       r.original, r.revision
+       r.original, r.revision, NULL AS changes
 FROM rowcall.outcome o JOIN rowcall.edited_row r ON r.job_id = o.job_id AND r.number = o.row_number
 WHERE o.job_id = %(id)s AND o.row_number BETWEEN %(first)s AND %(last)s AND o.status = 'failed'
   AND NOT EXISTS (SELECT FROM rowcall.retry t WHERE t.job_id = o.job_id AND t.row_number = o.row_number)
@@ -44,7 +46,8 @@ ORDER BY {order} LIMIT %(most)s
 SELECT issue ->> 'code' AS code, issue ->> 'field' AS field, o.status, count(*) AS count,
        min(o.row_number) AS first_row
 FROM (
-    SELECT row_number, status::text, issues FROM rowcall.outcome WHERE job_id = %(id)s AND issues IS NOT NULL
+    SELECT o.row_number, o.status::text, o.issues FROM rowcall.outcome o JOIN rowcall.job j ON j.id = o.job_id
+    WHERE o.job_id = %(id)s AND o.issues IS NOT NULL AND (o.attempt > 0 OR rowcall.shows_plan(j.state, j.paused_from))
     UNION ALL
     SELECT v.row_number, o.status::text, jsonb_build_array(v.issue) FROM rowcall.reversal v
     JOIN rowcall.outcome o ON o.job_id = v.job_id AND o.row_number = v.row_number

@@ -44,7 +44,7 @@ WHERE o.job_id = %(id)s AND o.row_number = ANY (%(numbers)s)
 -- attempts_of --
 -- What became of a row in its attempts, the latest first.
 SELECT attempt, status::text, target_key, issues, at FROM rowcall.outcome
-WHERE job_id = %(id)s AND row_number = %(number)s
+WHERE job_id = %(id)s AND row_number = %(number)s AND attempt > 0
 UNION ALL
 SELECT attempt, status::text, target_key, issues, at FROM rowcall.attempt
 WHERE job_id = %(id)s AND row_number = %(number)s

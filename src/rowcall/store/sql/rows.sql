@@ -73,16 +73,10 @@ WITH half AS (
 INSERT INTO rowcall.batch (job_id, number, first_row, last_row)
 SELECT job_id, (SELECT max(number) + 1 FROM rowcall.batch WHERE job_id = %(id)s), %(middle)s + 1, %(last)s FROM half
 
--- forget_plan --
--- Take back what a preview wrote, so that the rows can be committed.
-WITH gone AS (DELETE FROM rowcall.outcome WHERE job_id = %(id)s)
-UPDATE rowcall.batch SET state = 'pending', created = 0, updated = 0, unchanged = 0, skipped = 0, failed = 0
-WHERE job_id = %(id)s
-
 -- batch_counts --
 -- The outcomes of a batch, counted.
 SELECT status::text, count(*)::int FROM rowcall.outcome
-WHERE job_id = %(id)s AND row_number BETWEEN %(first)s AND %(last)s GROUP BY status
+WHERE job_id = %(id)s AND row_number BETWEEN %(first)s AND %(last)s AND attempt > 0 GROUP BY status
 
 -- batch_duplicates --
 -- Rows of a batch that lost against another row of the file.

@@ -1,0 +1,232 @@
+"""Rows through a temporary table to the target: matched, held against what was agreed to, asked about, written."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+import psycopg
+from psycopg import Connection
+from psycopg.sql import SQL, Identifier
+
+from rowcall.engine.drift import OUTCOME, Agreed, OffPlan, as_agreed, drifted
+from rowcall.engine.judge import OUTCOMES
+from rowcall.engine.outcomes import add_outcomes
+from rowcall.engine.refusals import fields_named, is_refusal, issue_of, issue_of_violation, tells_of_rows
+from rowcall.engine.rowkeys import row_keys
+from rowcall.engine.work import Work
+from rowcall.errors import Retryable
+from rowcall.model import Code, Issue, Status
+from rowcall.store import matching, staging, writing
+from rowcall.store.copying import copy_out, json_text, jsonb_text, text_columns
+from rowcall.store.trial import Refused, Tried, try_halves
+from rowcall.store.violations import violations
+
+_WRITTEN = (Status.CREATED.value, Status.UPDATED.value, Status.UNCHANGED.value)
+
+
+def target_columns(work: Work, good: pl.DataFrame) -> pl.DataFrame:
+    """The values under the names of the target's columns, as texts that PostgreSQL reads."""
+    named = good.select(pl.col(name).alias(work.importer.fields[name].column) for name in work.fields)
+    as_json = [
+        name
+        for name, dtype in named.schema.items()
+        if isinstance(dtype, pl.List) and work.target.columns[name].base in ("json", "jsonb")
+    ]
+    return text_columns(named.with_columns(json_text(pl.col(name)) for name in as_json))
+
+
+@dataclass(frozen=True, slots=True)
+class Care:
+    """How careful to be with rows."""
+
+    checked: bool
+    """Constraints are asked which they would refuse."""
+    isolated: bool
+    """Then it is tried which the target refuses."""
+
+
+def write_staged(
+    connection: Connection[Any], work: Work, good: pl.DataFrame, care: Care, held: Agreed | None, found: pl.DataFrame
+) -> None:
+    """Write good rows, with their outcomes, as far as that was agreed to. `found` is what look-ups found."""
+    rows = target_columns(work, good).insert_column(0, good["number"].alias("rowcall_number"))
+    if work.importer.once:
+        rows = rows.with_columns(row_keys(work.layout.keys, rows).alias("rowcall_key"))
+    refused: dict[int, Issue] = {}
+    note = _noting(refused, work, rows)
+    for number, error in staging.load(connection, rows):
+        note(number, Refused.of(error))
+    matching.match(connection, work.layout)
+    staging.fill(connection, work.layout, {series.name for series in rows if not series.null_count()})
+    taken = staging.take_keys(connection, work.job.importer, work.job.id) if work.importer.once else []
+    otherwise = _not_agreed(connection, work, held, found) if held else _AS_AGREED
+    if care.checked:
+        refused |= _violating(connection, work, rows)
+    pieces: list[list[int]] | None = None
+    if care.isolated:
+        guilty, pieces = _guilty(connection, work, rows)
+        refused |= guilty
+    lucky = otherwise.lucky.filter(~pl.col("row_number").is_in(list(refused)))
+    if lucky.height:
+        if not care.isolated:  # whoever writes them may still be told that they are refused
+            raise OffPlan
+        staging.remove(connection, lucky["row_number"].to_list())
+    for piece in pieces if pieces is not None else [None]:
+        _write(connection, work, piece)
+    writing.add_outcomes(
+        connection, work.layout, work.job.id, _key_fields(work), changes=work.plans or held is not None
+    )
+    gone = drifted(connection, work, pl.concat([otherwise.drifted, lucky]))
+    if work.importer.once:
+        staging.give_back_keys(connection, work.job.id, [*refused, *gone["row_number"]])
+    settled = _settled([*_failed(refused), *map(_skipped, taken)])
+    add_outcomes(connection, work, as_agreed(connection, work, settled, held))
+    add_outcomes(connection, work, gone)
+
+
+@dataclass(frozen=True, slots=True)
+class _Otherwise:
+    """Staged rows that would come out otherwise than was agreed to."""
+
+    drifted: pl.DataFrame
+    lucky: pl.DataFrame
+    """Those that were to fail: whether they do is not known yet."""
+
+
+_AS_AGREED = _Otherwise(*(pl.DataFrame(schema={**OUTCOME, "planned": pl.String}) for _ in range(2)))
+
+
+def _not_agreed(connection: Connection[Any], work: Work, held: Agreed, found: pl.DataFrame) -> _Otherwise:
+    """Take out the rows that have drifted, and tell which may have."""
+    off = held.off(_fresh(connection, work), found)
+    lucky = (pl.col("planned") == Status.FAILED.value) & pl.col("status").is_in(_WRITTEN)
+    gone = off.filter(~lucky)
+    if gone.height:
+        numbers = gone["row_number"]
+        told = _fresh(connection, work, changes=True).filter(pl.col("row_number").is_in(numbers.implode()))
+        gone = told.join(gone.select("row_number", "planned"), on="row_number", maintain_order="left")
+        staging.remove(connection, numbers.to_list())
+    return _Otherwise(gone, off.filter(lucky))
+
+
+def _fresh(connection: Connection[Any], work: Work, *, changes: bool = False) -> pl.DataFrame:
+    """What would become of the staged rows if they were written now."""
+    outcomes = writing.outcomes_of(work.layout, _key_fields(work), changes=changes)
+    select = SQL("SELECT {} FROM ({}) outcome").format(SQL(", ").join(map(Identifier, OUTCOME)), outcomes)
+    return copy_out(connection, select, list(OUTCOME.items()))
+
+
+def _key_fields(work: Work) -> list[str | None]:
+    return [fields_named(work, key) for key in work.layout.keys]
+
+
+def _write(connection: Connection[Any], work: Work, numbers: list[int] | None = None) -> None:
+    changed = writing.write(connection, work.layout, numbers)
+    if changed:
+        raise Retryable(
+            Code.DATABASE_BUSY, f"{changed:,} rows of {work.importer.target} were changed by others meanwhile."
+        )
+
+
+def _violating(connection: Connection[Any], work: Work, rows: pl.DataFrame) -> dict[int, Issue]:
+    """The rows that a constraint would refuse, taken out."""
+    issues: dict[int, Issue] = {}
+    for violation in violations(connection, work.layout):
+        fresh = [number for number in violation.numbers if number not in issues]
+        found = rows.filter(pl.col("rowcall_number").is_in(fresh))
+        for row in found.iter_rows(named=True):
+            issues[row["rowcall_number"]] = issue_of_violation(violation, work, row)
+    _take_out(connection, work, rows, issues)
+    return issues
+
+
+def _take_out(connection: Connection[Any], work: Work, rows: pl.DataFrame, issues: dict[int, Issue]) -> None:
+    """Take refused rows out, unless one is refused only because another import has just created it: that is a match."""
+    asked = _by_key(work, rows.filter(pl.col("rowcall_number").is_in(list(issues))))
+    if issues and (created := matching.matched_meanwhile(connection, work.layout, asked)):
+        raise Retryable(
+            Code.DATABASE_BUSY, f"{created:,} rows of {work.importer.target} were created by others meanwhile."
+        )
+    staging.remove(connection, list(issues))
+
+
+def _by_key(work: Work, rows: pl.DataFrame) -> list[list[int]]:
+    """The numbers of rows, for each key those that are matched by it: the file gives all of it, and no key before."""
+    numbers: list[list[int]] = []
+    for key in work.layout.keys:
+        whole = pl.all_horizontal(pl.col(name).is_not_null() for name in key)
+        numbers.append(rows.filter(whole)["rowcall_number"].to_list())
+        rows = rows.filter(~whole)
+    return numbers
+
+
+def _guilty(connection: Connection[Any], work: Work, rows: pl.DataFrame) -> tuple[dict[int, Issue], list[list[int]]]:
+    """Find the rows that can't be written by trying, then take back the trial and take out the guilty.
+
+    Also returns the others in the pieces in which they could be written, one after the other.
+    """
+    with connection.transaction(force_rollback=True):
+        staging.index_numbers(connection)
+        numbers = staging.staged_numbers(connection)
+        with connection.transaction(force_rollback=True):
+            tried = _tried(connection, work, numbers)
+        rest = [number for number in numbers if number not in tried.refused]
+        pieces = [rest] if _goes_at_once(connection, work, rest) else tried.pieces
+    issues: dict[int, Issue] = {}
+    note = _noting(issues, work, rows)
+    for number, refused in tried.refused.items():
+        note(number, refused)
+    _take_out(connection, work, rows, issues)
+    return issues, pieces
+
+
+def _tried(connection: Connection[Any], work: Work, numbers: list[int]) -> Tried:
+    pieces: list[list[int]] = []
+    while True:
+        tried = try_halves(connection, work.layout, numbers)
+        pieces += tried.pieces
+        for number, refused in tried.refused.items():
+            if not tells_of_rows(refused):
+                writing.write(connection, work.layout, [number])  # raises it as it is, unless it was for a moment
+                raise Retryable(Code.DATABASE_BUSY, f"{work.importer.target} could not be written: {refused.message}.")
+        if not work.target.refers_to_itself or len(tried.refused) in (0, len(numbers)):
+            return Tried(tried.refused, pieces)
+        numbers = sorted(tried.refused)  # what they refer to may be there by now
+
+
+def _goes_at_once(connection: Connection[Any], work: Work, numbers: list[int]) -> bool:
+    """Whether rows that could be written in pieces can be written together."""
+    try:
+        with connection.transaction(force_rollback=True):
+            writing.write(connection, work.layout, numbers)
+    except psycopg.Error as error:
+        if not is_refusal(error):
+            raise
+        return False
+    return True
+
+
+def _noting(issues: dict[int, Issue], work: Work, rows: pl.DataFrame) -> Callable[[int, Refused], None]:
+    def note(number: int, refused: Refused) -> None:
+        issues[number] = issue_of(refused, work, rows.filter(pl.col("rowcall_number") == number))
+
+    return note
+
+
+def _failed(refused: dict[int, Issue]) -> list[dict[str, Any]]:
+    return [
+        {"row_number": number, "status": Status.FAILED.value, "issues": jsonb_text([issue])}
+        for number, issue in refused.items()
+    ]
+
+
+def _skipped(taken: tuple[int, str, int]) -> dict[str, Any]:
+    number, job, row = taken
+    message = f"Row {row:,} of job {job} was imported with the same key."
+    issue = Issue(Code.ALREADY_IMPORTED, message, metadata={"job": job, "row": row})
+    return {"row_number": number, "status": Status.SKIPPED.value, "issues": jsonb_text([issue])}
+
+
+def _settled(outcomes: list[dict[str, Any]]) -> pl.DataFrame:
+    return pl.DataFrame(outcomes, schema=OUTCOMES)
