@@ -87,7 +87,7 @@ def test_b7_a_cancelled_job_keeps_what_is_done(slow: Site) -> None:
         assert slow.client.delete(f"/v1/imports/{job['id']}").json()["wish"] == "cancel"
     ended = look(slow, job)
     counts = ended["counts"]
-    assert (ended["state"], ended["allowed"], counts["rows"]) == ("CANCELLED", [], ROWS)
+    assert (ended["state"], ended["allowed"], counts["rows"]) == ("CANCELLED", ["undo"], ROWS)
     assert 0 < counts["created"] < ROWS
     assert counts["created"] + counts["cancelled"] == ROWS
     receipt = slow.client.get(f"/v1/imports/{job['id']}/receipt").json()

@@ -10,7 +10,7 @@ from typing import Any
 from psycopg import Connection
 
 from rowcall.engine.finish import balance_of
-from rowcall.engine.undo import end_undo, nothing_to_undo, require_possible
+from rowcall.engine.undo import end_undo, nothing_to_undo, require_possible, require_stamps
 from rowcall.errors import Final, PlanStale, WrongState
 from rowcall.importer import Importer, WholeFileImporter
 from rowcall.model import WORKING, Code, State, Wish
@@ -239,6 +239,7 @@ def undo(
     require_possible(importer)
     if not undos.asks(connection, "is_to_undo", job.id):
         raise nothing_to_undo(job)
+    require_stamps(connection, job)
     moved = jobs.move(connection, job, State.REVERTING)
     undos.begin(connection, job, which, partial=partial, account=account, request_id=request_id)
     return moved

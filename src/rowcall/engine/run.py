@@ -42,7 +42,7 @@ from rowcall.engine.scratch import Scratch
 from rowcall.engine.second_look import look_again, plan_together, refers_to_itself, some_failed
 from rowcall.engine.sequences import keep_ahead
 from rowcall.engine.templates import known_of, usable_constants
-from rowcall.engine.undo import take_back
+from rowcall.engine.undo import AT_ONCE, take_back
 from rowcall.engine.waiting import decide_waiting
 from rowcall.engine.whole_file import process_whole_file
 from rowcall.engine.work import NO_TARGET, Work, needed_by, prepare_work
@@ -320,7 +320,8 @@ def _take_back(run: Run, control: Connection[Any], job: Job) -> Job:
         if run.yields():
             run.stop.set()
 
-    return take_back(control, job, run.importer, partial(_check, run, job), tell)
+    most = min(AT_ONCE, run.settings.batch_rows_max)
+    return take_back(control, job, run.importer, partial(_check, run, job), tell, most=most)
 
 
 def _work_off(run: Run, control: Connection[Any], work: Work) -> None:

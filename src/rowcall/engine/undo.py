@@ -29,7 +29,8 @@ from rowcall.store.undoing import Undoing
 from rowcall.store.undos import Undo, Undone
 from rowcall.store.writing import Dropped
 
-_AT_ONCE = 5_000
+AT_ONCE = 5_000
+"""The most rows of a slice."""
 _SAMPLES = 20
 _EVERYTHING = Wanted()
 
@@ -78,6 +79,17 @@ def require_possible(importer: type[Importer]) -> None:
         raise Final(Code.UNDO_NOT_POSSIBLE, why)
 
 
+def require_stamps(connection: Connection[Any], job: Job) -> None:
+    """Refuse a job of which it can't be told any more who wrote its rows last."""
+    told = None
+    if undos.asks(connection, "stamps_lacking", job.id):
+        told = f"Job {job.number} was imported before Rowcall kept who wrote a row last: it can't be told."
+    elif undos.asks(connection, "stamps_off", job.id):
+        told = f"The database was restored from a dump since job {job.number}: who wrote a row last can't be told."
+    if told:
+        raise Final(Code.UNDO_NOT_POSSIBLE, told, hint="Import a file that says what the rows should be.")
+
+
 def _what(connection: Connection[Any], job: Job, importer: type[Importer], which: Wanted) -> Undoing:
     require_possible(importer)
     target = describe(connection, importer.target)
@@ -85,9 +97,7 @@ def _what(connection: Connection[Any], job: Job, importer: type[Importer], which
         lacking = "is a foreign table" if target.kind == "f" else "has no primary key"
         told = f"{importer.target} {lacking}: which row became which of its rows is not known."
         raise Final(Code.UNDO_NOT_POSSIBLE, told)
-    if undos.asks(connection, "stamps_off", job.id):
-        told = f"The database was restored from a dump since job {job.number}: who wrote a row last can't be told."
-        raise Final(Code.UNDO_NOT_POSSIBLE, told, hint="Import a file that says what the rows should be.")
+    require_stamps(connection, job)
     return Undoing(job_id=job.id, target=target, referrers=referrers_of(connection, target), which=which)
 
 
@@ -168,20 +178,31 @@ def nothing_to_undo(job: Job) -> Final:
 
 
 def take_back(
-    connection: Connection[Any], job: Job, importer: type[Importer], check: Callable[[], None], tell: Callable[[], None]
+    connection: Connection[Any],
+    job: Job,
+    importer: type[Importer],
+    check: Callable[[], None],
+    tell: Callable[[], None],
+    *,
+    most: int = AT_ONCE,
 ) -> Job:
-    """REVERTING: take back slice after slice, then end. `check` may raise in between."""
+    """REVERTING: take back slice after slice of so many rows, then end. `check` may raise in between."""
     with connection.transaction():
         undo = undos.under_way(connection, job.id)
     if undo is None:
         return jobs.get_job(connection, str(job.id))
-    what = _what(connection, job, importer, undo.which)
+    try:
+        what = _what(connection, job, importer, undo.which)
+    except Final as error:
+        if error.code != Code.UNDO_NOT_POSSIBLE:
+            raise
+        return _given_up(connection, job, undo, error)
     undoing.prepare(connection)
 
     def step() -> bool:
         check()
         tell()
-        return _step(connection, what)
+        return _step(connection, what, most)
 
     if importer.atomic and not undo.partial:
         return _all_or_nothing(connection, job, importer, undo, step)
@@ -203,18 +224,23 @@ def _all_or_nothing(
         if not kept:
             return end_undo(connection, job)
         raise psycopg.Rollback
+    return _given_up(connection, job, undo, _incomplete(importer, kept))
+
+
+def _given_up(connection: Connection[Any], job: Job, undo: Undo, why: Final) -> Job:
+    """The job where it was before, with the reason why it is not taken back."""
     with connection.transaction():
         undos.end(connection, undo)
-        return jobs.move(connection, job, undo.came_from, error=_incomplete(importer, kept))
+        return jobs.move(connection, job, undo.came_from, error=why)
 
 
-def _step(connection: Connection[Any], what: Undoing) -> bool:
+def _step(connection: Connection[Any], what: Undoing, most: int) -> bool:
     """Take back the next slice; false when nothing is left to try, or others have moved the job on."""
     with connection.transaction():
         undo = undos.under_way(connection, what.job_id)
         if undo is None:
             return False
-        piece = undos.next_slice(connection, undo, _AT_ONCE)
+        piece = undos.next_slice(connection, undo, most)
         if piece is None:
             return undos.next_round(connection, undo)
         connection.execute("SET CONSTRAINTS ALL IMMEDIATE")

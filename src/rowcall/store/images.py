@@ -9,9 +9,9 @@ from rowcall.store.targets import Target, TargetColumn
 def image_of(target: Target) -> Composed:
     """A row `t` of the target as JSON. What would come back otherwise (`json` loses its form) is there as a text."""
     texts = [
-        SQL("{}, t.{}::text").format(Value(name), Identifier(name))
+        SQL("{}, {}").format(Value(name), _own_json(column))
         for name, column in target.columns.items()
-        if column.own_json
+        if column.own_json or column.is_array
     ]
     image = SQL("to_jsonb(t.*)").format()
     return SQL("({} || jsonb_build_object({}))").format(image, SQL(", ").join(texts)) if texts else image
@@ -19,8 +19,17 @@ def image_of(target: Target) -> Composed:
 
 def json_of(column: TargetColumn) -> Composed:
     """A column of a row `t` as its image has it, as a text: so `1.0` is not `1.00`."""
-    how = "to_jsonb(t.{}::text)" if column.own_json else "to_jsonb(t.{})"
-    return SQL("coalesce({}::text, 'null')").format(SQL(how).format(Identifier(column.name)))
+    return SQL("coalesce({}::text, 'null')").format(_own_json(column))
+
+
+def _own_json(column: TargetColumn) -> Composed:
+    if column.own_json:
+        how = "to_jsonb(t.{0}::text)"
+    elif column.is_array:  # where it begins is told by its text alone
+        how = "CASE WHEN starts_with(t.{0}::text, '[') THEN to_jsonb(t.{0}::text) ELSE to_jsonb(t.{0}) END"
+    else:
+        how = "to_jsonb(t.{0})"
+    return SQL(how).format(Identifier(column.name))
 
 
 def columns_of_image(image: Composable, columns: list[TargetColumn]) -> Composed:

@@ -41,7 +41,8 @@ class TargetColumn:
     bitwise: bool = True
     """Texts are equal only when they are the same, character by character."""
     own_json: bool = False
-    """Its type has an idea of its own of what it is as JSON, from which it may not come back."""
+    """Its type, or that of its elements, has its own idea of what it is as JSON, from which it may not come back."""
+    is_array: bool = False
     comment: str | None = None
 
 

@@ -28,13 +28,17 @@ SELECT a.attname AS name,
        CASE WHEN base.typname = 'numeric' AND m.typmod > 4 THEN ((m.typmod - 4) >> 16) & 65535 END AS precision,
        CASE WHEN base.typname = 'numeric' AND m.typmod > 4 THEN ((((m.typmod - 4) & 2047) # 1024) - 1024) END AS scale,
        coalesce(o.collisdeterministic, true) AS bitwise,
-       base.typname <> 'jsonb' AND EXISTS (SELECT FROM pg_cast x WHERE x.castsource = base.oid AND x.casttarget IN ('json'::regtype, 'jsonb'::regtype)) AS own_json,
+       -- json keeps its form, jsonb tells its null from none, and composites may hold either
+       k.typtype = 'c' OR EXISTS (SELECT FROM pg_cast x WHERE x.castsource = k.oid AND x.casttarget IN ('json'::regtype, 'jsonb'::regtype)) AS own_json,
+       base.typcategory = 'A' AS is_array,
        CASE WHEN base.typtype = 'e' THEN ARRAY(SELECT e.enumlabel::text FROM pg_enum e WHERE e.enumtypid = base.oid
                                               ORDER BY e.enumsortorder) END AS labels,
        col_description(a.attrelid, a.attnum) AS comment
 FROM pg_attribute a
 JOIN pg_type t ON t.oid = a.atttypid
 JOIN pg_type base ON base.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
+JOIN pg_type e ON e.oid = CASE WHEN base.typcategory = 'A' AND base.typelem <> 0 THEN base.typelem ELSE base.oid END
+JOIN pg_type k ON k.oid = CASE WHEN e.typtype = 'd' THEN e.typbasetype ELSE e.oid END
 CROSS JOIN LATERAL (SELECT CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END AS typmod) m
 LEFT JOIN pg_collation o ON o.oid = a.attcollation
 LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum

@@ -39,6 +39,10 @@ SELECT EXISTS (
       AND NOT EXISTS (SELECT FROM rowcall.reversal v WHERE v.job_id = o.job_id AND v.row_number = o.row_number
                       AND v.result IN ('deleted', 'restored', 'gone')))
 
+-- stamps_lacking --
+-- Whether batches of a job don't say which transactions wrote them.
+SELECT EXISTS (SELECT FROM rowcall.batch WHERE job_id = %(id)s AND state = 'done' AND created + updated > 0 AND stamp IS NULL)
+
 -- stamps_off --
 -- Whether batches of a job were not written by the transactions that they say: the first few tell for all.
 SELECT EXISTS (
