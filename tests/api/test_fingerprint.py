@@ -49,7 +49,7 @@ def changed(yard: Yard) -> int:
 
 def test_a7_a_warned_job_is_acknowledged_and_goes_on(yard: Yard) -> None:
     job = sent(yard, 2)
-    assert (job["state"], job["allowed"]) == ("FINGERPRINT_WARN", ["acknowledge", "cancel"])
+    assert (job["state"], job["allowed"]) == ("FINGERPRINT_WARN", ["acknowledge", "cancel", "reopen"])
     found = yard.ask("GET", f"/v1/imports/{job['id']}/fingerprint").json()
     assert (found["verdict"], found["matched"], found["mismatched"]) == ("warn", 20, 2)
     assert found["findings"][0] == {
@@ -69,6 +69,8 @@ def test_a7_a_warned_job_is_acknowledged_and_goes_on(yard: Yard) -> None:
     assert (again.status_code, again.json()["code"], again.json()["state"]) == (409, "WRONG_STATE", "COMPLETED")
     seen = yard.ask("GET", f"/v1/imports/{job['id']}/fingerprint").json()
     assert (seen["acknowledgedBy"], seen["acknowledgedAt"] is not None) == ("ann", True)
+    receipt = yard.ask("GET", f"/v1/imports/{job['id']}/receipt").json()["fingerprint"]
+    assert receipt == {name: value for name, value in seen.items() if name != "findings"}
     audit = yard.ask("GET", "/v1/audit", "ada", params={"action": "import.acknowledge"}).json()["items"]
     assert [(entry["account"], entry["subject"]) for entry in audit] == [("ann", job["id"])]
 
@@ -104,5 +106,8 @@ def test_the_client_waits_sees_and_acknowledges(yard: Yard) -> None:
         assert client.wait(job["id"]).state == "FINGERPRINT_WARN"
         assert [finding.row for finding in client.fingerprint(job["number"]).findings] == [1, 2]
         assert client.acknowledge(job["number"]).state == "FINGERPRINT_CHECK"
+        receipt = client.receipt(job["number"])
+        assert receipt.fingerprint is not None
+        assert (receipt.fingerprint.verdict, receipt.fingerprint.acknowledged_by) == ("warn", "ann")
     other = sent(yard, 0)
     assert other["state"] == "COMPLETED"

@@ -2,22 +2,26 @@
 
 import importlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from psycopg import Connection
 
 from rowcall import Boolean, Choice, Date, Final, Flow, Importer, Integer, Text
 from rowcall.engine import moves
 from rowcall.engine.context import scope_of, with_context
+from rowcall.engine.edit import edit_row
+from rowcall.engine.preview import preview_of
 from rowcall.engine.run import Run, run_job
 from rowcall.engine.start import start_job
-from rowcall.errors import WrongState
+from rowcall.errors import RowcallError, WrongState
 from rowcall.model import Code, State
-from rowcall.store import jobs
+from rowcall.store import jobs, scopes
 from rowcall.store.db import Database
 from rowcall.store.jobs import Job, JobConfig
 
@@ -201,7 +205,14 @@ def test_a_superseded_job_s_plan_is_gone_and_its_rows_are_cancelled(desk: Desk) 
         events = connection.execute(
             "SELECT before, after FROM rowcall.job_event WHERE job_id = %s ORDER BY id DESC LIMIT 1", [first.id]
         ).fetchall()
+        kept = [
+            connection.execute(f"SELECT count(*) FROM rowcall.{table} WHERE job_id = %s", [first.id]).fetchone()
+            for table in ("outcome", "plan", "plan_piece")
+        ]
+        with pytest.raises(WrongState, match="SUPERSEDED and has no preview"):
+            preview_of(connection, jobs.get_job(connection, str(first.id)), desk.importer)
     assert (counts.done, statuses, events) == (0, [("cancelled", 3)], [("VALIDATED", "SUPERSEDED")])
+    assert kept == [(0,)] * 3
 
 
 @pytest.mark.parametrize("other", ["another registration", "a dry run", "another importer"])
@@ -324,10 +335,80 @@ def test_a_worker_on_a_superseded_job_notices_and_writes_nothing(
 ) -> None:
     first, second = interrupted_by(desk, monkeypatch, place)
     assert (first.state, first.superseded_by["id"]) == (State.SUPERSEDED, str(second.id))
-    assert sql(desk.database, "SELECT count(*) FROM rowcall.outcome") == [(0,)]
-    assert sql(desk.database, "SELECT count(*) FROM rowcall.batch WHERE state = 'done'") == [(0,)]
+    for table in ("outcome", "plan", "plan_piece", "batch WHERE state = 'done'"):
+        assert sql(desk.database, f"SELECT count(*) FROM rowcall.{table}") == [(0,)]
     assert desk.runs(desk.submits(desk.runs(second))).state is State.COMPLETED
     assert sql(desk.database, "SELECT id FROM t") == [(9,)]
+
+
+def edits(desk: Desk, connection: Connection[Any], job: Job) -> None:
+    edit_row(connection, job, desk.importer, 1, {"note": "new"}, who="ann", revision=0)
+
+
+def submits(_: Desk, connection: Connection[Any], job: Job) -> None:
+    moves.submit(connection, job, {moves.ANY_PLAN})
+
+
+@contextmanager
+def waits(desk: Desk, deed: Callable[[], object]) -> Generator[list[BaseException]]:
+    """A deed that has to wait for what is under way; how it failed, afterwards."""
+    failed: list[BaseException] = []
+
+    def do() -> None:
+        try:
+            deed()
+        except RowcallError as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=do)
+    thread.start()
+    with desk.database.connect() as watcher:
+        blocked = (
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        while watcher.execute(blocked).fetchone() == (0,):
+            assert thread.is_alive(), failed
+    yield failed
+    thread.join()
+
+
+def test_a_row_that_is_corrected_as_its_job_is_superseded_leaves_no_plan(desk: Desk) -> None:
+    first = desk.runs(desk.brings("id,note\n1,old\n2,old\n3,old\n"))
+    with desk.database.connect() as connection, ExitStack() as until_committed, connection.transaction():
+        edits(desk, connection, first)
+        failed = until_committed.enter_context(waits(desk, lambda: desk.brings("id\n9\n")))
+    assert (failed, desk.sees(first).state) == ([], State.SUPERSEDED)
+    for table in ("outcome", "plan", "plan_piece", "batch WHERE state = 'done'"):
+        assert sql(desk.database, f"SELECT count(*) FROM rowcall.{table}") == [(0,)]
+
+
+def test_a_job_that_is_submitted_as_a_newer_one_comes_counts(desk: Desk) -> None:
+    first = desk.runs(desk.brings("id\n1\n2\n3\n"))
+    with desk.database.connect() as connection, ExitStack() as until_committed, connection.transaction():
+        submits(desk, connection, first)
+        failed = until_committed.enter_context(waits(desk, lambda: desk.brings("id\n9\n")))
+    assert [error.code for error in failed if isinstance(error, RowcallError)] == [Code.SCOPE_BUSY]
+    assert desk.runs(first).state is State.COMPLETED
+
+
+@pytest.mark.parametrize("deed", [edits, submits])
+def test_who_comes_as_a_job_is_superseded_is_told_and_changes_nothing(
+    desk: Desk, deed: Callable[[Desk, Connection[Any], Job], None]
+) -> None:
+    first = desk.runs(desk.brings("id,note\n1,old\n2,old\n3,old\n"))
+
+    def late() -> None:
+        with desk.database.connect() as connection, connection.transaction():
+            deed(desk, connection, first)
+
+    place = scopes.Place(organisation=first.organisation_id, importer=first.importer, scope=first.scope_key or "")
+    newer = {"id": str(jobs.new_id()), "number": "BU1", "account": "ann"}
+    with desk.database.connect() as connection, ExitStack() as until_committed, connection.transaction():
+        assert [each.job_id for each in scopes.supersede(connection, place, newer)] == [first.id]
+        failed = until_committed.enter_context(waits(desk, late))
+    assert [error.code for error in failed if isinstance(error, RowcallError)] == [Code.SUPERSEDED]
+    for table in ("outcome", "plan", "plan_piece", "cell_edit", "batch WHERE state = 'done'"):
+        assert sql(desk.database, f"SELECT count(*) FROM rowcall.{table}") == [(0,)]
 
 
 def test_a_worker_that_is_about_to_write_at_once_writes_nothing(

@@ -53,8 +53,10 @@ def test_a7_a_warned_import_shows_what_differs_and_goes_on_when_acknowledged(mem
     assert "Bob" in members.run("fingerprint", job["number"]).out
     assert "rowcall resume" in members.run("acknowledge", job["number"]).out
     assert members.json("resume", job["number"])["state"] == "VALIDATED"
-    assert members.json("resume", job["number"])["state"] == "COMPLETED"
-    assert members.json("fingerprint", job["number"])["acknowledgedBy"]
+    plan = members.json("preview", job["number"])["digest"]
+    assert members.json("submit", job["number"], "--plan", plan)["state"] == "COMPLETED"
+    who = members.json("fingerprint", job["number"])["acknowledgedBy"]
+    assert f"Acknowledged by {who}" in " ".join(members.run("receipt", job["number"]).out.split())
 
 
 def test_a7_an_aborted_import_is_ended_by_cancel(members: Workspace) -> None:

@@ -129,6 +129,7 @@ _RECEIPT = {
     "issues": _ISSUES,
     "edits": [{"account": "ann", "rows": 1, "cells": 1}],
     "undos": [],
+    "fingerprint": None,
 }
 _BLOCKED_BY = [{"table": "public.comments", "constraint": "comments_user_fkey", "blocked": 2, "dependents": 5}]
 _UNDO_RECEIPT = {

@@ -1,12 +1,10 @@
 """What the check of a job's fingerprint found."""
 
-from datetime import datetime
-from typing import Literal
 from uuid import UUID
 
 from fastapi import APIRouter
 
-from rowcall.api.models import Wire
+from rowcall.api.models import FingerprintResult, Wire
 from rowcall.api.openapi import refusals
 from rowcall.api.service import TheCaller, TheService
 from rowcall.engine.documents import fingerprint_document
@@ -30,27 +28,11 @@ class FingerprintFinding(Wire):
     """What the target says."""
 
 
-class FingerprintAnswer(Wire):
-    """Whether a file is about the same things as the target, as a sample of its rows tells."""
+class FingerprintAnswer(FingerprintResult):
+    """The same, with the rows that differ."""
 
-    verdict: Literal["pass", "warn", "abort"] | None
-    """null: nobody has looked, or the importer doesn't ask for it."""
-    note: str
-    """Why, in words."""
-    sampled: int
-    matched: int
-    """Rows that could be compared with the target's row of the same key."""
-    mismatched: int
-    """Those of them that are about something else."""
-    warn: float | None
-    """From which share of them on a person is asked."""
-    abort: float | None
-    """From which share on the job goes no further."""
     findings: list[FingerprintFinding]
     """The first hundred."""
-    checked_at: datetime | None
-    acknowledged_by: str | None
-    acknowledged_at: datetime | None
 
 
 @router.get("/fingerprint", responses=refusals(Code.JOB_NOT_FOUND))

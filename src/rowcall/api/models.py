@@ -682,6 +682,28 @@ class EditCountAnswer(Wire):
     cells: int
 
 
+class FingerprintResult(Wire):
+    """Whether a file is about the same things as the target, as a sample of its rows tells."""
+
+    verdict: Literal["pass", "warn", "abort"] | None
+    """null: nobody has looked, or the importer doesn't ask for it."""
+    note: str
+    """Why, in words."""
+    sampled: int
+    matched: int
+    """Rows that could be compared with the target's row of the same key."""
+    mismatched: int
+    """Those of them that are about something else."""
+    warn: float | None
+    """From which share of them on a person is asked."""
+    abort: float | None
+    """From which share on the job goes no further."""
+    checked_at: datetime | None
+    acknowledged_by: str | None
+    """Who let the job go on all the same."""
+    acknowledged_at: datetime | None
+
+
 class ReceiptAnswer(Wire):
     """A job on one page."""
 
@@ -710,6 +732,8 @@ class ReceiptAnswer(Wire):
     """Who corrected how much."""
     undos: list[UndoReceiptAnswer]
     """What was taken back of it."""
+    fingerprint: FingerprintResult | None
+    """null: nobody has looked, or the importer doesn't ask for it."""
     error: Told | None
 
 

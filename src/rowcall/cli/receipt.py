@@ -15,7 +15,7 @@ from rowcall.cli.desk import Server, desk
 from rowcall.cli.jobs import coloured
 from rowcall.cli.options import AsJson
 from rowcall.cli.screen import WIDTH, document, screen, table, visible
-from rowcall.client.answers import Column, Dependents, Receipt, UndoReceipt
+from rowcall.client.answers import Column, Dependents, Fingerprint, Receipt, UndoReceipt
 from rowcall.model import State
 
 _PARTS = ("created", "updated", "unchanged", "skipped", "failed")
@@ -105,6 +105,8 @@ def _facts(made: Receipt) -> Table:
         facts.add_row("[dim]context[/]", f"{literal(name)} = {literal(visible(value))}")
     if newer := made.superseded_by:
         facts.add_row("[dim]superseded[/]", f"by job {newer.number} of {literal(newer.account)}")
+    if made.fingerprint:
+        facts.add_row("[dim]fingerprint[/]", _fingerprint(made.fingerprint))
     for field, value in made.constants.items():
         facts.add_row("[dim]constant[/]", f"{literal(field)} = {literal(visible(value))}")
     facts.add_row("[dim]by[/]", literal(made.account))
@@ -114,6 +116,12 @@ def _facts(made: Receipt) -> Table:
     rate = f", {made.rows_per_second:,} rows/s" if made.rows_per_second else ""
     facts.add_row("[dim]took[/]", f"{made.duration_ms / 1000:,.1f} s from creation to end, with any pauses{rate}")
     return facts
+
+
+def _fingerprint(found: Fingerprint) -> str:
+    by = found.acknowledged_by
+    seen = f" Acknowledged by {literal(visible(by))}, {_moment(found.acknowledged_at)}." if by else ""
+    return f"{found.verdict}: {literal(visible(found.note))}{seen}"
 
 
 def _ended(made: Receipt) -> str:

@@ -361,6 +361,8 @@ class Receipt(Wire, frozen=True, kw_only=True):
     undos: list[UndoReceipt] = []
     edits: list[EditCount] = []
     """Who corrected how much."""
+    fingerprint: Fingerprint | None = None
+    """Without its findings; None: nobody has looked."""
     error: Told | None = None
 
     @property

@@ -71,6 +71,11 @@ def fingerprint_document(found: FingerprintCheck | None) -> dict[str, Any]:
     }
 
 
+def _without_findings(told: dict[str, Any]) -> dict[str, Any]:
+    """A check of a fingerprint as receipts have it; rows of the target are not for keeping."""
+    return {name: value for name, value in told.items() if name != "findings"}
+
+
 def file_document(job: Job) -> dict[str, Any]:
     """A job's file for a program. While it is yet to be fetched, nothing but its name is known."""
     return {"name": job.file_name, "sha256": job.file_sha256, "size": job.file_size}
@@ -222,6 +227,7 @@ def receipt_document(made: Receipt) -> dict[str, Any]:
         "issues": [issue_count_document(issue) for issue in made.issues],
         "edits": [{"account": each.account, "rows": each.rows, "cells": each.cells} for each in made.edits],
         "undos": [undo_receipt_document(job, done) for done in made.undos],
+        "fingerprint": _without_findings(fingerprint_document(made.fingerprint)) if made.fingerprint else None,
         "error": job.last_error,
     }
 

@@ -10,7 +10,7 @@ from rowcall.engine.plan import close_plan
 from rowcall.errors import Final
 from rowcall.importer import Importer
 from rowcall.model import Code, State
-from rowcall.store.jobs import Job, move
+from rowcall.store.jobs import Job, move, seize
 from rowcall.store.queries import query
 
 
@@ -59,6 +59,7 @@ def finish_job(connection: Connection[Any], job: Job, importer: type[Importer]) 
     if job.state is State.PROCESSING:
         importer().after(connection, job)
         return move(connection, job, State.COMPLETED_WITH_ERRORS if balance.failed else State.COMPLETED)
+    seize(connection, job)  # before its plan, as whoever supersedes it does
     if importer.atomic and balance.failed:
         connection.execute(query("not_applied"), {"id": job.id})
         connection.execute(query("recount_batches"), {"id": job.id, "first": 1, "last": job.row_count})

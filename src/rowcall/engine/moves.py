@@ -102,8 +102,8 @@ def submit(connection: Connection[Any], job: Job, digests: Collection[str]) -> t
 
     Whoever submits a plan that was submitted already gets the job as it is, and False: a second click does nothing.
     """
-    plan = plan_of(connection, job.id, lock=True)
-    job = jobs.get_job(connection, str(job.id))  # as it is now that nobody else can submit it
+    job = jobs.seize(connection, job)  # before its plan, as whoever supersedes it does
+    plan = plan_of(connection, job.id)
     if plan and plan.submitted_at and plan.digest in digests:
         return job, False
     require(job, "submit")

@@ -10,6 +10,7 @@ from rowcall.engine.finish import Balance, balance_of
 from rowcall.importer import Importer, Update
 from rowcall.model import Mode
 from rowcall.store.edits import EditCount, count_edits
+from rowcall.store.fingerprints import FingerprintCheck, check_of
 from rowcall.store.jobs import Job
 from rowcall.store.mappings import ColumnMapping, columns_of
 from rowcall.store.results import IssueCount, count_issues, last_sign_of
@@ -30,6 +31,8 @@ class Receipt:
     last_sign: datetime
     edits: list[EditCount]
     """Who corrected how much."""
+    fingerprint: FingerprintCheck | None
+    """Whether its file was about the same things as the target, and who let it go on."""
     undos: list[Undone]
 
     @property
@@ -54,6 +57,7 @@ def receipt_of(connection: Connection[Any], job: Job, importer: type[Importer] |
         issues=count_issues(connection, job.id),
         last_sign=last_sign_of(connection, job),
         edits=count_edits(connection, job.id),
+        fingerprint=check_of(connection, job.id),
         undos=undos_of(connection, job),
     )
 

@@ -268,8 +268,9 @@ def _begin(run: Run, control: Connection[Any], job: Job) -> Job:
     _decide(run, control, work)
     with control.transaction():
         if shows_plan(job, run.importer) or run.importer.atomic:
+            job = jobs.move(control, job, State.VALIDATING)
             control.execute(query("forget_plan"), {"id": job.id})  # of how it was understood before
-            return jobs.move(control, job, State.VALIDATING)
+            return job
         return start_processing(control, job, run.importer)
 
 

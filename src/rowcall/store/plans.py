@@ -102,7 +102,6 @@ def set_plan(
     connection.execute(query("set_plan"), given | {name: Jsonb(value) for name, value in told.items()})
 
 
-def plan_of(connection: Connection[Any], job_id: UUID, *, lock: bool = False) -> Plan | None:
-    """The plan of a job, if it has one; for nobody else until this transaction ends, if said so."""
-    name = "lock_plan" if lock else "plan_of"
-    return connection.cursor(row_factory=class_row(Plan)).execute(query(name), {"id": job_id}).fetchone()
+def plan_of(connection: Connection[Any], job_id: UUID) -> Plan | None:
+    """The plan of a job, if it has one."""
+    return connection.cursor(row_factory=class_row(Plan)).execute(query("plan_of"), {"id": job_id}).fetchone()

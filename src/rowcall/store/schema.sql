@@ -474,6 +474,8 @@ BEGIN
         VALUES (older.job_id, of_organisation, older.job_state, 'SUPERSEDED');
         -- who keeps a plan holds the job's row meanwhile: all that is kept is seen here
         DELETE FROM rowcall.outcome o WHERE o.job_id = older.job_id;
+        DELETE FROM rowcall.plan_piece p WHERE p.job_id = older.job_id;
+        DELETE FROM rowcall.plan p WHERE p.job_id = older.job_id;
         UPDATE rowcall.batch b SET state = 'pending', created = 0, updated = 0, unchanged = 0, skipped = 0, failed = 0
         WHERE b.job_id = older.job_id AND b.state = 'done';
         RETURN QUERY SELECT older.job_id, older.job_number, older.job_state, false;

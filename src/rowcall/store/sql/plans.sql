@@ -54,11 +54,6 @@ ON CONFLICT (job_id) DO UPDATE SET digest = excluded.digest, as_of = excluded.as
 -- What a job's preview came to.
 SELECT job_id, digest, as_of, counts, fields, problems, drifted, submitted_at FROM rowcall.plan WHERE job_id = %(id)s
 
--- lock_plan --
--- The same, for nobody else until this transaction ends.
-SELECT job_id, digest, as_of, counts, fields, problems, drifted, submitted_at FROM rowcall.plan WHERE job_id = %(id)s
-FOR UPDATE
-
 -- submit_plan --
 -- Somebody has said yes to a plan: its batches wait to be committed, what is planned stays to be compared with.
 WITH submitted AS (UPDATE rowcall.plan SET submitted_at = clock_timestamp() WHERE job_id = %(id)s)
