@@ -28,9 +28,14 @@ class RowcallError(Exception):
         """The hint for those who came over HTTP, where commands would be of no use to them."""
 
     def told(self, *, over_http: bool) -> dict[str, str]:
-        """What is kept or sent of it, with the hint for those who are to read it."""
-        hint = (self.over_http if over_http else "") or self.hint
-        return {"code": self.code, "message": self.message, "hint": hint}
+        """What is kept or sent of it, with the hint for those who are to read it.
+
+        They may use the command line with a server: it shows `commandHint`, where there is one.
+        """
+        told = {"code": self.code, "message": self.message, "hint": self.hint}
+        if over_http and self.over_http and self.hint:
+            return {**told, "hint": self.over_http, "commandHint": self.hint}
+        return {**told, "hint": self.over_http} if over_http and self.over_http else told
 
     def __str__(self) -> str:
         return f"{self.message} {self.hint}".strip()
@@ -144,10 +149,13 @@ class RequestRefused(Final):
         over_http: str = "",
         status: int | None = None,
         request_id: str | None = None,
+        command_hint: str = "",
         allowed: Sequence[str] = (),
         errors: Sequence[Mapping[str, str]] = (),
     ) -> None:
         super().__init__(code, message, hint=hint, over_http=over_http)
+        self.command_hint = command_hint
+        """What to do about it on the command line, where that is something else."""
         self.status = status
         """What the server answered; None where it was not asked."""
         self.request_id = request_id

@@ -233,6 +233,16 @@ def test_all_that_is_wrong_with_a_configuration_is_told_with_its_place(site: Sit
     assert "insert" in found[f"{at}/mode"]
 
 
+def test_fields_that_an_importer_does_not_have_are_told_with_their_place(site: Site) -> None:
+    config = '{"constants": {"nmae": "x", "rolle": "y", "role": "reader"}}'
+    answer = sent(site, config=config)
+    assert (answer.status_code, answer.json()["code"]) == (422, "BAD_MAPPING")
+    assert [each["at"] for each in answer.json()["errors"]] == [
+        "body/config/constants/nmae",
+        "body/config/constants/rolle",
+    ]
+
+
 def test_hints_of_jobs_that_came_over_http_are_for_http(site: Site) -> None:
     job = sent(site, "post,name\na@x.org,A\n").json()
     site.worker.advance(job["id"])
@@ -240,6 +250,8 @@ def test_hints_of_jobs_that_came_over_http_are_for_http(site: Site) -> None:
     assert error["code"] == "MISSING_COLUMNS"
     assert "--map" not in error["hint"]
     assert '"mapping"' in error["hint"]
+    assert "--map" in error["commandHint"]
     unknown = site.client.get("/v1/imports/00000000-0000-7000-8000-000000000000").json()
     assert "rowcall" not in unknown["hint"]
     assert "GET /v1/imports" in unknown["hint"]
+    assert "rowcall jobs" in unknown["commandHint"]

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from pathlib import Path
 
 import httpx
@@ -20,6 +21,8 @@ from rowcall.store.operations import Standing
 from rowcall.telemetry.metrics import WorkMetrics
 
 from .conftest import Site
+from .test_client import export_work
+from .test_exports import add_users
 from .test_imports import sent
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -74,6 +77,35 @@ def test_c11_what_the_database_knows_is_told_by_the_service(site: Site) -> None:
     assert (found["rowcall_pending_count"], found["rowcall_database_up"]) == (42, 1)
     assert 3600 <= found["rowcall_queue_age_seconds"] < 3700
     assert found["rowcall_pool_requests_total"] >= 2
+
+
+@EMBEDDED
+def test_exports_are_counted_by_format_way_and_end(site: Site) -> None:
+    add_users(site, 5)
+    registry = CollectorRegistry()
+    with listening(WorkMetrics(registry)):
+        streamed = site.client.get("/v1/exports", params={"resource": "users", "format": "csv"}).content
+        ordered = [site.client.post("/v1/exports", json={"resource": "users", "format": "ndjson"}).json()["id"]]
+        ordered += [site.client.post("/v1/exports", json={"resource": "users", "format": "json"}).json()["id"]]
+        site.client.post(f"/v1/exports/{ordered[1]}/cancel")
+        export_work(site)
+        deadline = time.monotonic() + 30
+        while not value_of(registry, "exports_total", "csv", "stream", "COMPLETED"):  # told when the thread has ended
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    assert value_of(registry, "export_rows_total", "csv", "stream") == 5
+    assert value_of(registry, "export_bytes_total", "csv", "stream") == len(streamed)
+    assert value_of(registry, "exports_total", "ndjson", "file", "COMPLETED") == 1
+    assert value_of(registry, "export_rows_total", "ndjson", "file") == 5
+    assert value_of(registry, "export_duration_seconds_count", "ndjson", "file") == 1
+    assert value_of(registry, "exports_total", "json", "file", "CANCELLED") == 1
+    assert value_of(registry, "export_rows_total", "json", "file") is None
+    found = told(site)
+    assert (found["rowcall_export_jobs COMPLETED"], found["rowcall_export_jobs CANCELLED"]) == (1, 1)
+
+
+def value_of(registry: CollectorRegistry, name: str, *labels: str) -> float | None:
+    return registry.get_sample_value(f"rowcall_{name}", dict(zip(("format", "way", "state"), labels, strict=False)))
 
 
 @EMBEDDED

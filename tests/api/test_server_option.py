@@ -188,7 +188,16 @@ def test_people_are_told_the_same(site: Site, run: Run, tmp_path: Path) -> None:
     again = run("reprocess", number, "--code", "REQUIRED", "--server", url)
     assert again.out == f"1 rows are tried again.\nJob {number} is PROCESSING.\n"
     assert run("pause", number, "--server", url).out == f"Job {number} is PAUSED.\n"
-    assert run("rows", "BU1", "--server", url).err.startswith("JOB_NOT_FOUND")
+    unknown = run("rows", "BU1", "--server", url).err
+    assert unknown.startswith("JOB_NOT_FOUND")
+    assert "GET /v1" not in unknown
+    file = tmp_path / "odd.csv"
+    file.write_text("post,name\na@example.org,A\n")
+    with working(site):
+        refused = run("import", file, "--into", "users", "--server", url)
+    assert "MISSING_COLUMNS" in refused.err
+    assert "--map" in refused.err
+    assert '"mapping"' not in refused.err
 
 
 def test_resume_goes_on_on_the_server_and_cancel_stops(site: Site, run: Run, tmp_path: Path) -> None:

@@ -1,28 +1,37 @@
 """A process whose file store is not the database's says so, and harms no job."""
 
+import os
+import subprocess
 import threading
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg import Connection
 
 from rowcall.config import Settings
 from rowcall.errors import Retryable
-from rowcall.model import Code, State
-from rowcall.store import jobs
+from rowcall.export import known_resources
+from rowcall.formats import WriteFormat
+from rowcall.model import ENDED, Code, ExportState, State
+from rowcall.store import exports, jobs
 from rowcall.store.bucket import BucketStore
 from rowcall.store.db import Database
+from rowcall.store.exports import ExportRequest
 from rowcall.store.files import MARK, FileStore, file_store
 from rowcall.store.folder import FolderStore
 from rowcall.store.jobs import JobConfig, Origin
 from rowcall.store.marks import adopt_store, bind, known_mark
+from rowcall.worker.exports import Exporter
+from rowcall.worker.queue import nudge
 from rowcall.worker.worker import Worker
 
 from ..api.town import prepared
-from .command import rowcall
+from .command import COMMAND, rowcall
 from .s3 import CREDENTIALS, s3_server
 
 USERS = b"email,name,role,active\nann@example.org,Ann,admin,true\n"
@@ -124,6 +133,90 @@ def test_a_worker_that_loses_its_store_leaves_its_jobs_to_others(database: Datab
         assert jobs.get_job(connection, str(job.id)).state is State.COMPLETED
 
 
+def test_exports_are_not_written_to_another_store(database: Database, tmp_path: Path) -> None:
+    registry = prepared(database)
+    settings = Settings(database_url=database.url, data_dir=tmp_path, file_store=str(tmp_path / "mounted"))
+    with database.connect() as connection:
+        bind(connection, file_store(settings))
+        request = ExportRequest(format=WriteFormat.CSV, resource="users")
+        with connection.transaction():
+            export, _ = exports.create_or_find(connection, request, "users.csv", Origin(background=True))
+        (tmp_path / "mounted").rename(tmp_path / "elsewhere")
+        (tmp_path / "mounted").mkdir()
+        exporter = Exporter(database, known_resources(registry), settings)
+        exporter.work()
+        seen = exports.get_export(connection, export.id, export.organisation_id)
+        assert (seen.state, list((tmp_path / "mounted").iterdir())) == (ExportState.QUEUED, [])
+        (tmp_path / "mounted").rmdir()
+        (tmp_path / "elsewhere").rename(tmp_path / "mounted")
+        exporter.work()
+        assert exports.get_export(connection, export.id, export.organisation_id).state is ExportState.COMPLETED
+
+
+def test_a_worker_pauses_while_its_store_is_lost_and_goes_on_when_it_is_back(
+    database: Database, tmp_path: Path
+) -> None:
+    """A real one, whose disk goes and comes back while it runs."""
+    there, mounted = tmp_path / "there", tmp_path / "mounted"
+    there.mkdir()
+    mounted.symlink_to(there)
+    environment = {
+        **os.environ,
+        "ROWCALL_DATABASE_URL": database.url,
+        "ROWCALL_DATA_DIR": str(tmp_path),
+        "ROWCALL_FILE_STORE": str(mounted),
+    }
+    prepared(database)
+    store = FolderStore(there)
+    log = tmp_path / "log"
+    with (
+        database.connect() as connection,
+        log.open("w") as out,
+        subprocess.Popen([COMMAND, "worker"], env=environment, stdout=out, stderr=out) as worker,
+    ):
+        try:
+            assert _settled(connection, _brought(connection, store, b"ann")).state is State.COMPLETED
+            mounted.unlink()
+            mounted.mkdir()
+            left = _brought(connection, store, b"bob")
+            _await(lambda: "file store lost" in log.read_text())
+            others = _brought(connection, store, b"cy")
+            time.sleep(3)  # longer than it takes to look again, and for the next round of recovery
+            for job in (left, others):
+                seen = jobs.get_job(connection, str(job.id))
+                assert (seen.state, seen.last_error) == (State.UPLOADED, None)
+            assert (worker.poll(), list(mounted.iterdir())) == (None, [])
+            mounted.rmdir()
+            mounted.symlink_to(there)
+            for job in (left, others):
+                assert _settled(connection, job).state is State.COMPLETED
+            assert "file store is back" in log.read_text()
+        finally:
+            worker.terminate()
+    assert worker.returncode == 0
+
+
+def _brought(connection: Connection[Any], store: FolderStore, name: bytes) -> jobs.Job:
+    file = b"email,name,role,active\n%s@example.org,A,admin,true\n" % name
+    with store.kept(BytesIO(file)) as stored:
+        origin = Origin(background=True)
+        job = jobs.create_job(connection, "users", stored, file_name="users.csv", config=JobConfig(), origin=origin)
+    nudge(connection, job.id)
+    return job
+
+
+def _settled(connection: Connection[Any], job: jobs.Job) -> jobs.Job:
+    _await(lambda: jobs.get_job(connection, str(job.id)).state in ENDED)
+    return jobs.get_job(connection, str(job.id))
+
+
+def _await(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
 def test_commands_refuse_another_store_and_the_doctor_tells(database: Database, tmp_path: Path) -> None:
     file = tmp_path / "users.csv"
     file.write_bytes(USERS)
@@ -131,7 +224,7 @@ def test_commands_refuse_another_store_and_the_doctor_tells(database: Database, 
     other: dict[str, Any] = {**own, "ROWCALL_FILE_STORE": str(tmp_path / "other")}
     assert rowcall("import", file, "--into", "users", **own).status == 0
     assert (tmp_path / "files" / MARK).is_file()
-    for words in (["worker"], ["serve", "--port", "0"], ["import", file, "--into", "users"]):
+    for words in (["worker"], ["serve", "--port", "0"], ["import", file, "--into", "users"], ["retention"]):
         refused = rowcall(*words, **other)
         assert (refused.status, "FOREIGN_FILE_STORE" in refused.err) == (1, True), refused.err
     told = rowcall("doctor", **other)

@@ -37,6 +37,7 @@ from rowcall.api import (
 from rowcall.api.models import ImportConfig
 from rowcall.api.observed import Observed
 from rowcall.api.parameters import refuse_others
+from rowcall.api.places import Places, refuse_misplaced
 from rowcall.api.probes import Probes
 from rowcall.api.service import Service
 from rowcall.api.urls import UrlImport
@@ -103,7 +104,8 @@ def create_app(service: Service, *, tracing: Tracing | None = None) -> FastAPI:
         webhooks,
     )
     for part in parts:
-        app.include_router(part.router, dependencies=[Depends(refuse_others)])
+        app.include_router(part.router, dependencies=[Depends(refuse_misplaced), Depends(refuse_others)])
+    app.state.places = Places.of(route for part in (*parts, health, metrics) for route in part.router.routes)
     for part in (health, metrics):  # whoever asks these may add what keeps caches away
         app.include_router(part.router)
     problems.install(app)

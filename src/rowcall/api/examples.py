@@ -502,6 +502,18 @@ EXAMPLES: dict[str, Any] = {
 """By the name of the schema."""
 
 REFUSALS: dict[Code, dict[str, Any]] = {
+    Code.EMPTY_FILE: {"detail": "The file is empty (0 bytes).", "hint": "Check that the export wrote it."},
+    Code.NO_RECORDS: {"detail": "No array of records was found in the file."},
+    Code.TOO_MANY_COLUMNS: {"detail": "The file has 2,001 columns; 2,000 is the limit."},
+    Code.HEADER_TOO_LONG: {"detail": "The header is longer than 1,000,000 characters."},
+    Code.PASSWORD_PROTECTED: {"detail": "The file is protected by a password.", "hint": "Save it without one."},
+    Code.WORKBOOK_TOO_LARGE: {"detail": "The workbook unpacks to more than is taken."},
+    Code.ARCHIVE_CORRUPT: {"detail": "The archive can't be unpacked: it is cut off.", "hint": "Pack it again."},
+    Code.ARCHIVE_TOO_LARGE: {"detail": "The archive unpacks to more than is taken."},
+    Code.ARCHIVE_NOT_ONE_FILE: {"detail": "The archive has 2 files; one is expected."},
+    Code.PARQUET_CORRUPT: {"detail": "The file can't be read as Parquet."},
+    Code.PARQUET_TOO_LARGE: {"detail": "A row group of the file takes more memory than is given."},
+    Code.READER_FAILED: {"detail": "The reader ended without an answer."},
     Code.BAD_REQUEST: {"detail": "There is no status 'broken'.", "hint": "The statuses are pending, failed."},
     Code.BAD_CURSOR: {
         "detail": "`after` is no place in this list.",

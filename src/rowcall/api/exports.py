@@ -19,6 +19,8 @@ from rowcall.api.models import Text
 from rowcall.api.openapi import header_parameter, headers, links, refusals
 from rowcall.api.service import Caller, Service, TheCaller, TheService
 from rowcall.api.streams import ExportStream
+from rowcall.engine import observe
+from rowcall.engine.observe import ExportEnd
 from rowcall.errors import Final, WrongState
 from rowcall.export import Resource, known_resources
 from rowcall.export.request import choose, export_request, resource_of, snapshot
@@ -160,10 +162,10 @@ def _write(
     organisation: UUID,
     connection: Connection[Any],
     target: BinaryIO,
-) -> None:
+) -> int:
     with snapshot(connection, organisation):
         chosen = choose(connection, asked, resources, organisation)
-        export_request(connection, chosen, asked, target, small=True)  # there may be dozens
+        return export_request(connection, chosen, asked, target, small=True)  # there may be dozens
 
 
 # -- in the background
@@ -304,6 +306,7 @@ def cancel_export(export_id: UUID, at: TheService, caller: TheCaller) -> ExportA
             audit(connection, caller, "export.cancel", export.id)
     if not cancelled:
         raise _wrong_state(export, "it can't be cancelled")
+    observe.exported(ExportEnd(format=export.format, way="file", state=export.state, rows=0, bytes=0, seconds=0))
     return ExportAnswer.of(export)
 
 

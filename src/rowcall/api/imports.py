@@ -25,7 +25,7 @@ from rowcall.engine import observe
 from rowcall.engine.context import scope_of
 from rowcall.engine.documents import job_document
 from rowcall.engine.start import settled_config
-from rowcall.errors import Final
+from rowcall.errors import DoesNotFit, Final
 from rowcall.model import Code, State
 from rowcall.store import jobs, requests, results
 from rowcall.store.files import file_store
@@ -203,7 +203,11 @@ def asked_for(at: Service, name: str, config: str, context: str = "{}", *, confi
     """What an importer is known as, and a configuration that it can work with."""
     importer = at.registry.importer(name)
     asked = ImportConfig.from_text(config, at=config_at).about(context, at=config_at.replace("config", "context"))
-    settled_config(importer, asked.job_config())
+    try:
+        settled_config(importer, asked.job_config())
+    except DoesNotFit as error:
+        wrong = [{**each, "at": f"{config_at}/{each['at']}"} for each in error.errors]
+        raise DoesNotFit(error.code, error.message, hint=error.hint, errors=wrong) from error
     return at.registry.name_of(importer), asked
 
 

@@ -175,6 +175,8 @@ class Told(Wire):
     code: str
     message: str
     hint: str = ""
+    command_hint: str = ""
+    """The same for those who use the command line, where that is something else."""
 
 
 class ProgressAnswer(Wire):
@@ -760,6 +762,8 @@ class Problem(BaseModel):
     """What went wrong, for a person."""
     hint: str = ""
     """What to do about it."""
+    command_hint: str = ""
+    """The same for those who use the command line, where that is something else."""
     state: str = ""
     """Where a job or an export is that can't be moved so."""
     allowed: list[str] = []

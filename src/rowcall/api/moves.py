@@ -38,9 +38,11 @@ def moved(
             if error.code != Code.WRONG_STATE:
                 raise
             now = jobs.get_job(connection, str(job.id))
-            told = error.told(over_http=True)
-            state, allowed = now.state, moves.allowed(now)
-            raise WrongState(error.code, error.message, hint=told["hint"], state=state, allowed=allowed) from error
+            hint, http = error.hint, error.over_http
+            may = moves.allowed(now)
+            raise WrongState(
+                error.code, error.message, hint=hint, over_http=http, state=now.state, allowed=may
+            ) from error
         if job.state in WORKING:
             nudge(connection, job.id)
         if happened():

@@ -218,6 +218,8 @@ def _finish(path: str, operation: Part) -> None:
     answers: Part = operation["responses"]
     if "HTTPValidationError" in str(answers.get("422")):
         del answers["422"]
+    if "application/json" in operation.get("requestBody", {}).get("content", {}):  # may be no text at all
+        answers.setdefault("400", _problems(400, [Code.BAD_REQUEST]))
     for answer in answers.values():
         answer["headers"] = {**answer.get("headers", {}), **headers("X-Request-ID")}
     if path.startswith("/v1/"):

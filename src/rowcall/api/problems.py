@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
+from rowcall.api.places import methods_of
 from rowcall.engine.failures import failure_of
 from rowcall.errors import DoesNotFit, NotSettled, PlanStale, Retryable, RowcallError, WrongState
 from rowcall.model import Code
@@ -155,6 +156,8 @@ def problem_of(error: Exception, scope: Scope) -> JSONResponse:
     elif isinstance(failure, PlanStale):
         where = {"digest": failure.digest}
     told = failure.told(over_http=True)
+    if command := told.get("commandHint"):
+        where["commandHint"] = command
     return problem(status, told["code"], told["message"], hint=told["hint"], **where)
 
 
@@ -181,12 +184,6 @@ def places(found: Iterable[Mapping[str, Any]], *before: str) -> list[dict[str, s
 def _refused(request: Request, error: Exception) -> JSONResponse:
     status, detail = (error.status_code, str(error.detail)) if isinstance(error, HTTPException) else (500, str(error))
     answer = problem(status, _CODES.get(status, Code.BAD_REQUEST), detail)
-    if status == 405 and (methods := _methods(request)):
+    if status == 405 and (methods := methods_of(request)):
         answer.headers["Allow"] = ", ".join(methods)
     return answer
-
-
-def _methods(request: Request) -> list[str]:
-    """The methods of the place that was asked for. Each has a route of its own, and Starlette knows the first only."""
-    place = getattr(request.scope.get("route"), "path", "")
-    return sorted(method.upper() for method in request.app.openapi()["paths"].get(place, {}))

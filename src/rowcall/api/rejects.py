@@ -75,9 +75,16 @@ def read_rejects(job_id: UUID, at: TheService, caller: TheCaller) -> Response:
 
 def _write(
     job: Job, importer: type[Importer] | None, organisation: UUID, connection: Connection[Any], target: BinaryIO
-) -> None:
+) -> int:
     with snapshot(connection, organisation):
-        write_rejects(connection, select_rejects(connection, job, importer), target)
+        return write_rejects(connection, select_rejects(connection, job, importer), target)
+
+
+_UNREADABLE = (
+    *(Code.EMPTY_FILE, Code.NO_RECORDS, Code.TOO_MANY_COLUMNS, Code.HEADER_TOO_LONG, Code.PASSWORD_PROTECTED),
+    *(Code.WORKBOOK_TOO_LARGE, Code.ARCHIVE_CORRUPT, Code.ARCHIVE_TOO_LARGE, Code.ARCHIVE_NOT_ONE_FILE),
+    *(Code.PARQUET_CORRUPT, Code.PARQUET_TOO_LARGE, Code.READER_FAILED),
+)
 
 
 @router.post(
@@ -85,6 +92,7 @@ def _write(
     responses=refusals(
         *(Code.BAD_REQUEST, Code.JOB_NOT_FOUND, Code.UNKNOWN_IMPORTER, Code.WRONG_STATE, Code.ROW_DONE),
         *(Code.NO_ROW_KEY, Code.FILE_TOO_LARGE, Code.TOO_SLOW, Code.UNKNOWN_FORMAT, Code.WORKBOOK_CORRUPT),
+        *_UNREADABLE,
     ),
     openapi_extra=_BODY,
 )

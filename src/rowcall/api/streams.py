@@ -8,6 +8,7 @@ import asyncio
 import errno
 import logging
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,10 +20,12 @@ from fastapi import Response
 from psycopg import Connection
 from starlette.types import Receive, Scope, Send
 
+from rowcall.engine import observe
 from rowcall.engine.failures import failure_of
+from rowcall.engine.observe import ExportEnd
 from rowcall.errors import Final
 from rowcall.formats import WriteFormat
-from rowcall.model import Code
+from rowcall.model import Code, ExportState
 
 _PIECE = 64 * 1024
 _AHEAD = 4
@@ -128,7 +131,7 @@ class ExportStream(Response):
 
     def __init__(
         self,
-        write: Callable[[Connection[Any], BinaryIO], object],
+        write: Callable[[Connection[Any], BinaryIO], int],
         connect: Callable[[], Connection[Any]],
         headers: Mapping[str, str],
         *,
@@ -137,7 +140,9 @@ class ExportStream(Response):
     ) -> None:
         self.status_code, self.background, self.media_type = 200, None, None
         self._write, self._connect = write, connect
-        self._organisation, self._weight = organisation, _WEIGHTS.get(kind, 1)
+        self._organisation, self._kind, self._weight = organisation, kind, _WEIGHTS.get(kind, 1)
+        self._rows = self._bytes = 0
+        self._state = ExportState.CANCELLED
         self._connection: Connection[Any] | None = None
         self.init_headers(headers)
 
@@ -153,6 +158,7 @@ class ExportStream(Response):
             thread = threading.Thread(target=self._run, args=(pipe,), name="export stream", daemon=True)
             sending = asyncio.ensure_future(self._send(pipe, send))
             gone = asyncio.ensure_future(_gone(receive))
+            began = time.monotonic()
             thread.start()
             try:
                 await asyncio.wait((sending, gone), return_when=asyncio.FIRST_COMPLETED)
@@ -162,29 +168,40 @@ class ExportStream(Response):
                 for task in (sending, gone):
                     task.cancel()
                 await asyncio.wait((sending, gone))
+                self._tell_end(time.monotonic() - began)
             if not sending.cancelled():
                 sending.result()
 
+    def _tell_end(self, seconds: float) -> None:
+        kind, state, rows, size = self._kind, self._state, self._rows, self._bytes
+        observe.exported(ExportEnd(format=kind, way="stream", state=state, rows=rows, bytes=size, seconds=seconds))
+
     async def _send(self, pipe: Pipe, send: Send) -> None:
-        piece = await pipe.piece()
+        try:
+            piece = await pipe.piece()
+        except Exception:
+            self._state = ExportState.FAILED
+            raise
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         try:
             while piece:
                 async with asyncio.timeout(_STALLED):
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
+                self._bytes += len(piece)
                 piece = await pipe.piece()
         except Exception as error:
             # Left without an end, the answer is cut off by the server.
-            failure = failure_of(error)
+            self._state, failure = ExportState.FAILED, failure_of(error)
             _log.warning("an export was cut off: %s %s", failure.code, failure.message)
             return
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+        self._state = ExportState.COMPLETED
 
     def _run(self, pipe: Pipe) -> None:
         try:
             with self._connect() as connection:
                 self._connection = connection
-                self._write(connection, cast("BinaryIO", pipe))  # it has what writers use
+                self._rows = self._write(connection, cast("BinaryIO", pipe))  # it has what writers use
         except BaseException as error:
             pipe.end(error)
         else:

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from rowcall.engine.failures import failure_of
-from rowcall.errors import Final, RowcallError
+from rowcall.errors import Final, RequestRefused, RowcallError
 from rowcall.model import Code
 
 COMMANDS = {
@@ -140,6 +140,7 @@ def _fail(error: RowcallError) -> NoReturn:
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     console.print(f"[bold red]{error.code}[/] ", end="")
     console.print(error.message, markup=False)
-    if error.hint:
-        console.print(error.hint, markup=False, style="dim")
+    hint = (error.command_hint if isinstance(error, RequestRefused) else "") or error.hint
+    if hint:
+        console.print(hint, markup=False, style="dim")
     sys.exit(1)

@@ -42,5 +42,5 @@ def export_there(client: "Client", order: ExportOrder, out: str, progress: Calla
 
 def _failed(export: Export) -> Final:
     if export.error:
-        return Final(export.error.code, export.error.message, hint=export.error.hint)
+        return export.error.failure()
     return Final(Code.WRONG_STATE, f"The export is {export.state}: it has no file.", hint="Ask for it again.")

@@ -99,7 +99,7 @@ def _follow(client: Client, job: Job, *, as_json: bool) -> NoReturn:
     except ServerUnavailable as error:
         end, failure = _as_seen(seen[-1]), _out_of_sight(client, job, error)
     if job.state == State.FAILED and job.error:
-        failure = Final(job.error.code, job.error.message, hint=job.error.hint)
+        failure = job.error.failure()
     tell_end(end, failure, as_json=as_json)
 
 

@@ -14,6 +14,8 @@ from rowcall.config import settings_from
 from rowcall.engine.retention import Removed, find_due, policy_of, remove_due
 from rowcall.importer.registry import load_registry
 from rowcall.store.db import open_database
+from rowcall.store.files import file_store
+from rowcall.store.marks import bind
 from rowcall.store.retention import Due
 
 _SHOWN = 20
@@ -33,6 +35,8 @@ def retention(
         if dry_run:
             _tell_due(find_due(database, policy), as_json=as_json)
             return
+        with database.connect() as connection:
+            bind(connection, file_store(settings))
         removed = remove_due(database, settings, policy, stop=lambda: False)
     if as_json:
         sys.stdout.write(document(_document(removed)) + "\n")

@@ -65,7 +65,7 @@ def _ended(at: Desk, job: str) -> UndoReceipt:
     """What the undo did, when it is through; or what it has done so far, if others go on with it."""
     now = at.wait(job)
     if now.error:
-        raise Final(now.error.code, now.error.message, hint=now.error.hint)
+        raise now.error.failure()
     return at.undo_receipt(job)
 
 

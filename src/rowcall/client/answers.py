@@ -9,6 +9,7 @@ from uuid import UUID
 
 from msgspec import Struct, field
 
+from rowcall.errors import Final
 from rowcall.model import WORKING, Mode, State, Wish
 
 
@@ -50,6 +51,12 @@ class Told(Wire, frozen=True, kw_only=True):
     code: str
     message: str
     hint: str = ""
+    command_hint: str = ""
+    """The same for those who use the command line, where that is something else."""
+
+    def failure(self) -> Final:
+        """The same as an error of the command line."""
+        return Final(self.code, self.message, hint=self.command_hint or self.hint)
 
 
 class Progress(Wire, frozen=True, kw_only=True):

@@ -136,7 +136,8 @@ class Asking:
         if errors and message:
             wrong = "; ".join(f"{each.get('at')}: {each.get('message')}" for each in errors)
             message = f"{message.removesuffix('.')}: {wrong}."
-        return RequestRefused(code, message, hint=hint, allowed=told.get("allowed") or (), errors=errors, **named)
+        named |= {"allowed": told.get("allowed") or (), "errors": errors, "command_hint": told.get("commandHint") or ""}
+        return RequestRefused(code, message, hint=hint, **named)
 
     def _not_rowcall(self, response: httpx.Response) -> RequestRefused:
         kind = response.headers.get("content-type", "").partition(";")[0] or "nothing"

@@ -3,11 +3,13 @@
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from psycopg import Connection
 
-from rowcall.model import State, Status
+from rowcall.formats import WriteFormat
+from rowcall.model import ExportState, State, Status
 from rowcall.store.jobs import Job
 
 _PHASES = {
@@ -19,6 +21,18 @@ _PHASES = {
     State.PROCESSING: "commit",
     State.REVERTING: "undo",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportEnd:
+    """How an export ended, written to a file in the background or streamed to whoever asked."""
+
+    format: WriteFormat
+    way: Literal["file", "stream"]
+    state: ExportState
+    rows: int
+    bytes: int
+    seconds: float
 
 
 class Listener:
@@ -42,6 +56,9 @@ class Listener:
 
     def stored(self, seconds: float) -> None:
         """Rows of a file were stored."""
+
+    def exported(self, end: ExportEnd) -> None:
+        """An export ended."""
 
 
 _listeners: list[Listener] = []
@@ -94,3 +111,9 @@ def stored(seconds: float) -> None:
     """Tell of rows that were stored."""
     for listener in _listeners:
         listener.stored(seconds)
+
+
+def exported(end: ExportEnd) -> None:
+    """Tell of an export's end."""
+    for listener in _listeners:
+        listener.exported(end)

@@ -7,7 +7,7 @@ from psycopg import Connection
 
 from rowcall.config import Settings
 from rowcall.engine.context import scope_of, with_context
-from rowcall.errors import Final
+from rowcall.errors import DoesNotFit
 from rowcall.importer import Importer
 from rowcall.model import Code, Mode
 from rowcall.store import jobs
@@ -51,13 +51,12 @@ def start_job(
 def settled_config(importer: type[Importer], config: JobConfig) -> JobConfig:
     """The configuration of a job, its context read. Refuses what the importer can't do, before there is a job."""
     config = with_context(importer, config)
-    for name in config.constants:
-        if name not in importer.fields:
-            listed = ", ".join(importer.fields)
-            raise Final(
-                Code.BAD_MAPPING, f"Importer {importer.name} has no field {name!r} to set.", hint=f"It has {listed}."
-            )
+    if unknown := [name for name in config.constants if name not in importer.fields]:
+        wrong = [{"at": f"constants/{name}", "message": f"There is no field {name!r}."} for name in unknown]
+        told = f"Importer {importer.name} has no field {', '.join(map(repr, unknown))} to set."
+        raise DoesNotFit(Code.BAD_MAPPING, told, hint=f"It has {', '.join(importer.fields)}.", errors=wrong)
     if config.mode is Mode.UPSERT and not importer.keys:
         told = f"Importer {importer.name} has no key to know a row by, so that it can't update what is there."
-        raise Final(Code.BAD_OPTION, told, hint="Give it a `key`, or import in mode insert.")
+        wrong = [{"at": "mode", "message": "Rows can't be updated without a key."}]
+        raise DoesNotFit(Code.BAD_OPTION, told, hint="Give it a `key`, or import in mode insert.", errors=wrong)
     return config

@@ -17,6 +17,8 @@ class Standing:
 
     jobs: dict[str, int] = field(default_factory=dict[str, int])
     """By state."""
+    exports: dict[str, int] = field(default_factory=dict[str, int])
+    """In the background, by state."""
     queue: dict[str, int] = field(default_factory=dict[str, int])
     """Nudges: todo, doing."""
     oldest_seconds: float = 0.0
@@ -30,6 +32,7 @@ def standing_of(connection: Connection[Any]) -> Standing:
     scalar = connection.cursor(row_factory=scalar_row)
     return Standing(
         jobs=dict(connection.execute(query("jobs_by_state")).fetchall()),
+        exports=dict(connection.execute(query("exports_by_state")).fetchall()),
         queue={"todo": 0, "doing": 0, **dict(connection.execute(query("queue_depth")).fetchall())},
         oldest_seconds=scalar.execute(query("oldest_waiting")).fetchone() or 0.0,
         pending_rows=scalar.execute(query("rows_pending"), {"ended": [*ENDED]}).fetchone() or 0,

@@ -15,8 +15,8 @@ from prometheus_client.registry import Collector
 from psycopg import Connection
 from psycopg_pool import ConnectionPool
 
-from rowcall.engine.observe import Listener
-from rowcall.model import State, Status
+from rowcall.engine.observe import ExportEnd, Listener
+from rowcall.model import ExportState, State, Status
 from rowcall.store import jobs
 from rowcall.store.jobs import Job
 from rowcall.store.operations import Standing, count_not_found
@@ -27,6 +27,8 @@ _WEIGHT = 0.3
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _INGEST_MS = (10, 50, 100, 500, 1_000, 5_000, 10_000, 30_000, 60_000, 300_000, 1_800_000)
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600)
+
+_EXPORT_SECONDS = (0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1_800, 3_600)
 
 
 class WorkMetrics(Listener):
@@ -49,6 +51,13 @@ class WorkMetrics(Listener):
         self._throttled = Gauge(
             "rowcall_throttle_rate", "Share of a provider's calls that were held back.", ["provider"], registry=registry
         )
+        exports: dict[str, Any] = {"labelnames": ["format", "way"], "registry": registry}
+        ends = ["format", "way", "state"]
+        self._exports = Counter("rowcall_exports", "Exports that ended.", ends, registry=registry)
+        self._export_rows = Counter("rowcall_export_rows", "Rows of exports that were completed.", **exports)
+        self._export_bytes = Counter("rowcall_export_bytes", "Their bytes.", **exports)
+        told = "Seconds from an export's first byte to its last."
+        self._export_seconds = Histogram("rowcall_export_duration_seconds", told, buckets=_EXPORT_SECONDS, **exports)
         self._averages: dict[str, float] = {}
         self._lock = threading.Lock()
 
@@ -82,6 +91,14 @@ class WorkMetrics(Listener):
 
     def stored(self, seconds: float) -> None:
         self._took("ingest", seconds)
+
+    def exported(self, end: ExportEnd) -> None:
+        labels = end.format.value, end.way
+        self._exports.labels(*labels, end.state.value).inc()
+        if end.state is ExportState.COMPLETED:
+            self._export_rows.labels(*labels).inc(end.rows)
+            self._export_bytes.labels(*labels).inc(end.bytes)
+            self._export_seconds.labels(*labels).observe(end.seconds)
 
     def _took(self, during: str, seconds: float) -> None:
         with self._lock:
@@ -149,6 +166,10 @@ class DatabaseMetrics(Collector):
         for state, count in standing.jobs.items():
             by_state.add_metric([state], count)
         yield by_state
+        exports = GaugeMetricFamily("rowcall_export_jobs", "Exports in the background, by state.", labels=["state"])
+        for state, count in standing.exports.items():
+            exports.add_metric([state], count)
+        yield exports
         depth = GaugeMetricFamily(
             "rowcall_queue_depth", "Jobs that wait for a worker (todo) or have one (doing).", labels=["status"]
         )

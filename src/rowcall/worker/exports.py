@@ -6,6 +6,7 @@ export on: whoever was cut off and comes back writes into a file that nobody wil
 
 import logging
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,12 +20,14 @@ from procrastinate import App
 from psycopg import Connection
 
 from rowcall.config import Settings
+from rowcall.engine import observe
 from rowcall.engine.failures import failure_of
-from rowcall.errors import Final, Retryable
+from rowcall.engine.observe import ExportEnd
+from rowcall.errors import Final, Retryable, RowcallError
 from rowcall.export import Resource
 from rowcall.export.count import count_rows
 from rowcall.export.request import choose, export_request, snapshot
-from rowcall.model import Code
+from rowcall.model import Code, ExportState
 from rowcall.store import exports
 from rowcall.store.db import Database
 from rowcall.store.exports import Export
@@ -59,10 +62,19 @@ class Exporter:
         if not _slots.acquire(blocking=False):
             return
         try:
-            while not self.stop.is_set() and self._write_next():
+            while not self.stop.is_set() and self._has_store() and self._write_next():
                 pass
         finally:
             _slots.release()
+
+    def _has_store(self) -> bool:
+        """Whether the file store is the database's: what is written to another is found by nobody."""
+        try:
+            self.store.require_own()
+        except (RowcallError, OSError) as error:
+            _log.warning("no export is begun: %s", failure_of(error).code)
+            return False
+        return True
 
     def recover(self) -> None:
         """Nudge for exports that nobody attends to: whoever wrote them is gone, or their nudge is."""
@@ -96,7 +108,7 @@ class Exporter:
                     exports.let_go(session, export.id)
 
     def _write(self, session: Connection[Any], export: Export) -> bool:
-        location = f"{export.id}/{export.claim}.{export.format}"
+        location, began = f"{export.id}/{export.claim}.{export.format}", time.monotonic()
         try:
             rows, size = self._written(session, export, location)
         except _NotWanted as ended:
@@ -105,24 +117,32 @@ class Exporter:
             return True
         except Exception as error:
             return self._failed(session, export, error)
-        return self._complete(session, export, location, rows, size)
+        if done := self._complete(session, export, location, rows, size):
+            _tell_end(export, done, rows=rows, size=size, seconds=time.monotonic() - began)
+        return done is not None
 
-    def _complete(self, session: Connection[Any], export: Export, location: str, rows: int, size: int) -> bool:
+    def _complete(
+        self, session: Connection[Any], export: Export, location: str, rows: int, size: int
+    ) -> ExportState | None:
+        """The state that it is in by this; None if that can't be known now."""
         try:
             days = self.settings.export_days
             if not exports.complete(session, export, rows=rows, size=size, location=location, days=days):
                 self.store.remove_export(location)  # cancelled at the last moment
+                return ExportState.CANCELLED
         except psycopg.Error as error:  # it may have been noted all the same: the file stays until that is known
             _log.warning("export %s: %s", export.id, failure_of(error).code)
-            return False
-        return True
+            return None
+        return ExportState.COMPLETED
 
     def _failed(self, session: Connection[Any], export: Export, error: Exception) -> bool:
         failure = failure_of(error)
         _log.warning("export %s: %s", export.id, failure.code)  # its words may quote a value
         with suppress(psycopg.Error):  # if the database is away, it is begun anew by itself
             if not isinstance(failure, Retryable):
-                return exports.fail(session, export, failure)
+                if failed := exports.fail(session, export, failure):
+                    _tell_end(export, ExportState.FAILED)
+                return failed
             exports.note_error(session, export, failure)
         return False
 
@@ -149,6 +169,13 @@ class Exporter:
         size = path.stat().st_size
         self.store.publish(path, location)
         return rows, size
+
+
+def _tell_end(export: Export, state: ExportState, *, rows: int = 0, size: int = 0, seconds: float = 0) -> None:
+    """Tell of what this process did. A cancelled one is told of by whoever cancelled it."""
+    if state is not ExportState.CANCELLED:
+        end = ExportEnd(format=export.format, way="file", state=state, rows=rows, bytes=size, seconds=seconds)
+        observe.exported(end)
 
 
 class _NotWanted(Exception):

@@ -2,6 +2,10 @@
 -- How many jobs are in each state.
 SELECT state, count(*) FROM rowcall.job WHERE removing_at IS NULL GROUP BY state
 
+-- exports_by_state --
+-- How many exports in the background are in each state.
+SELECT state, count(*) FROM rowcall.export_job GROUP BY state
+
 -- rows_pending --
 -- How many rows wait in batches of jobs that go on.
 SELECT coalesce(sum(b.last_row - b.first_row + 1), 0)::bigint
