@@ -33,28 +33,33 @@ FROM rowcall.batch b, LATERAL (
 WHERE b.job_id = %(id)s AND r.rows <> b.last_row - b.first_row + 1
 
 -- batches_in_part --
--- I3: batches that are done and lack outcomes, or wait and have some.
+-- I3: batches that are done and lack outcomes, or wait and have some. Of a preview they are planned, some by implication.
 SELECT 'batch ' || b.number || ' is ' || b.state || ' with outcomes of ' || o.rows || ' of '
        || b.last_row - b.first_row + 1 || ' rows' AS found
-FROM rowcall.batch b JOIN rowcall.job j ON j.id = b.job_id, LATERAL (
-    SELECT count(DISTINCT o.row_number) AS rows FROM rowcall.outcome o
-    WHERE o.job_id = b.job_id AND o.row_number BETWEEN b.first_row AND b.last_row AND o.attempt > 0) o
-WHERE b.job_id = %(id)s AND NOT rowcall.shows_plan(j.state, j.paused_from)
-  AND o.rows <> CASE WHEN b.state = 'done' THEN b.last_row - b.first_row + 1 ELSE 0 END
+FROM (SELECT id, rowcall.shows_plan(state, paused_from) AS planned FROM rowcall.job) j JOIN rowcall.batch b ON b.job_id = j.id
+LEFT JOIN rowcall.plan_piece p ON j.planned AND p.job_id = j.id AND p.first_row = b.first_row AND p.last_row = b.last_row, LATERAL (
+    SELECT CASE WHEN p.implied IS NULL THEN count(DISTINCT o.row_number) ELSE b.last_row - b.first_row + 1 END AS rows
+    FROM rowcall.outcome o
+    WHERE o.job_id = b.job_id AND o.row_number BETWEEN b.first_row AND b.last_row AND (o.attempt > 0) <> j.planned) o
+WHERE j.id = %(id)s AND o.rows <> CASE WHEN b.state = 'done' THEN b.last_row - b.first_row + 1 ELSE 0 END
 ORDER BY b.number
 
 -- counters_off --
 -- I4: batches whose counters differ from their outcomes, and a job whose count of rows differs from its rows.
 SELECT 'batch ' || b.number || ' counts ' || b.counted::text || ', its outcomes are ' || o.counted::text AS found
-FROM (SELECT *, ARRAY[created, updated, unchanged, skipped, failed, reverted]::bigint[] AS counted
-      FROM rowcall.batch WHERE job_id = %(id)s AND state = 'done') b JOIN rowcall.job j ON j.id = b.job_id, LATERAL (
-    SELECT ARRAY[count(*) FILTER (WHERE o.status = 'created' AND v IS NULL), count(*) FILTER (WHERE o.status = 'updated' AND v IS NULL),
-                 count(*) FILTER (WHERE o.status = 'unchanged'), count(*) FILTER (WHERE o.status = 'skipped'),
-                 count(*) FILTER (WHERE o.status = 'failed'), count(v.row_number)] AS counted
-    FROM rowcall.outcome o
+FROM (SELECT id, rowcall.shows_plan(state, paused_from) AS planned FROM rowcall.job WHERE id = %(id)s) j
+JOIN (SELECT *, ARRAY[created, updated, unchanged, skipped, failed, reverted]::bigint[] AS counted
+      FROM rowcall.batch WHERE job_id = %(id)s AND state = 'done') b ON b.job_id = j.id
+LEFT JOIN rowcall.plan_piece p ON j.planned AND p.job_id = j.id AND p.first_row = b.first_row AND p.last_row = b.last_row, LATERAL (
+    SELECT ARRAY[count(*) FILTER (WHERE o.status = 'created' AND v IS NULL) + CASE WHEN p.implied = 'created' THEN i.rows - count(o.row_number) ELSE 0 END,
+                 count(*) FILTER (WHERE o.status = 'updated' AND v IS NULL),
+                 count(*) FILTER (WHERE o.status = 'unchanged') + CASE WHEN p.implied = 'unchanged' THEN i.rows - count(o.row_number) ELSE 0 END,
+                 count(*) FILTER (WHERE o.status = 'skipped'), count(*) FILTER (WHERE o.status = 'failed'), count(v.row_number)] AS counted
+    FROM (SELECT b.last_row - b.first_row + 1 AS rows) i LEFT JOIN rowcall.outcome o
+        ON o.job_id = b.job_id AND o.row_number BETWEEN b.first_row AND b.last_row AND (o.attempt > 0) <> j.planned
     LEFT JOIN rowcall.reversal v ON v.job_id = o.job_id AND v.row_number = o.row_number AND v.result IN ('deleted', 'restored')
-    WHERE o.job_id = b.job_id AND o.row_number BETWEEN b.first_row AND b.last_row AND o.attempt > 0) o
-WHERE b.counted <> o.counted AND NOT rowcall.shows_plan(j.state, j.paused_from)
+    GROUP BY i.rows) o
+WHERE b.counted <> o.counted
 UNION ALL
 SELECT 'the job counts ' || j.row_count || ' rows and has ' || r.rows
 FROM rowcall.job j, (SELECT count(*) AS rows FROM rowcall.row WHERE job_id = %(id)s) r
@@ -64,14 +69,14 @@ WHERE j.id = %(id)s AND j.row_count <> r.rows
 -- I5: rows of the target that a job says it created more than once, or without saying which.
 SELECT 'key ' || coalesce(array_to_string(target_key, ', '), '(none)') || ' by rows '
        || array_to_string((array_agg(row_number ORDER BY row_number))[:5], ', ') AS found
-FROM rowcall.outcome WHERE job_id = %(id)s AND status = 'created'
+FROM rowcall.outcome WHERE job_id = %(id)s AND status = 'created' AND attempt > 0
 GROUP BY target_key HAVING count(*) > 1 OR target_key IS NULL
 
 -- created_not_there --
 -- I5: rows that a job created and that the target no longer has.
 SELECT 'row ' || o.row_number || ', key ' || array_to_string(o.target_key, ', ') AS found
 FROM rowcall.outcome o
-WHERE o.job_id = %(id)s AND o.status = 'created' AND NOT EXISTS (SELECT FROM {target} t WHERE {same})
+WHERE o.job_id = %(id)s AND o.status = 'created' AND o.attempt > 0 AND NOT EXISTS (SELECT FROM {target} t WHERE {same})
   AND NOT EXISTS (SELECT FROM rowcall.reversal v WHERE v.job_id = o.job_id AND v.row_number = o.row_number AND v.result = 'deleted')
 ORDER BY o.row_number
 
@@ -95,14 +100,14 @@ ORDER BY v.row_number
 -- I6: row keys that no created row stands behind.
 SELECT 'key ' || k.key || ' of row ' || k.row_number AS found FROM rowcall.row_key k
 WHERE k.job_id = %(id)s AND NOT EXISTS (
-    SELECT FROM rowcall.outcome o WHERE o.job_id = k.job_id AND o.row_number = k.row_number AND o.status = 'created'
+    SELECT FROM rowcall.outcome o WHERE o.job_id = k.job_id AND o.row_number = k.row_number AND o.status = 'created' AND o.attempt > 0
       AND NOT EXISTS (SELECT FROM rowcall.reversal v WHERE v.job_id = o.job_id AND v.row_number = o.row_number AND v.result = 'deleted'))
 ORDER BY k.row_number
 
 -- rows_without_key --
 -- I6: created rows of an importer that takes a row once, without their key.
 SELECT 'row ' || o.row_number AS found FROM rowcall.outcome o
-WHERE o.job_id = %(id)s AND o.status = 'created'
+WHERE o.job_id = %(id)s AND o.status = 'created' AND o.attempt > 0
   AND NOT EXISTS (SELECT FROM rowcall.row_key k WHERE k.job_id = o.job_id AND k.row_number = o.row_number)
   AND NOT EXISTS (SELECT FROM rowcall.reversal v WHERE v.job_id = o.job_id AND v.row_number = o.row_number AND v.result = 'deleted')
 ORDER BY o.row_number
@@ -112,10 +117,10 @@ ORDER BY o.row_number
 SELECT 'row ' || o.row_number || ', key ' || array_to_string(o.target_key, ', ') || ': outcome by transaction '
        || o.xmin::text || ', target by ' || t.xmin::text AS found
 FROM rowcall.outcome o JOIN {target} t ON {same}
-WHERE o.job_id = %(id)s AND o.status = 'created' AND {apart}
+WHERE o.job_id = %(id)s AND o.status = 'created' AND o.attempt > 0 AND {apart}
   AND NOT EXISTS (
       SELECT FROM rowcall.outcome later JOIN rowcall.job j ON j.id = later.job_id
-      WHERE j.importer = ANY (%(importers)s) AND later.target_key = o.target_key AND later.at >= o.at
+      WHERE j.importer = ANY (%(importers)s) AND later.target_key = o.target_key AND later.at >= o.at AND later.attempt > 0
         AND later.status IN ('created', 'updated')
         AND (later.job_id, later.row_number) <> (o.job_id, o.row_number))
   AND NOT EXISTS (SELECT FROM rowcall.reversal v WHERE v.job_id = o.job_id AND v.row_number = o.row_number AND v.result = 'deleted')
