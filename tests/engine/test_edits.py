@@ -180,14 +180,35 @@ def test_rows_that_met_in_the_file_are_decided_anew_in_the_preview(table: Databa
 
 
 @pytest.mark.parametrize("batch", [1, 1_000])
-def test_keys_that_meet_only_by_correction_are_decided_when_the_preview_is_submitted(
+def test_keys_that_meet_only_by_correction_are_decided_in_the_preview(
     table: Database, tmp_path: Path, batch: int
 ) -> None:
     text = HEAD + "1,a@x.org,new,\n02,b@x.org,new,\n3,c@x.org,new,\n"
     desk = Desk(table, tmp_path, UPDATES, text, batch=batch)
     desk.edit(3, id="2")  # no text of the file is the same
-    first, second, third = desk.submit().told
-    assert (first, second.endswith("DUPLICATE_IN_FILE"), third) == ("created", True, "created")
+    planned = desk.result().told
+    assert planned == ["created", "skipped DUPLICATE_IN_FILE", "created"]
+    assert desk.submit().told == planned
+
+
+@pytest.mark.parametrize("batch", [1, 1_000])
+def test_row_that_is_mended_counts_against_others_in_the_preview(table: Database, tmp_path: Path, batch: int) -> None:
+    text = HEAD + "1,a@x.org,new,\n02,b@x.org,new,\n2,nobody,new,\n"
+    desk = Desk(table, tmp_path, UPDATES, text, batch=batch)
+    assert desk.result().told[1:] == ["created", "failed INVALID_EMAIL"]
+    desk.edit(3, email="c@x.org")  # its key is as it was, but now it counts
+    planned = desk.result().told
+    assert planned == ["created", "skipped DUPLICATE_IN_FILE", "created"]
+    assert desk.submit().told == planned
+
+
+@pytest.mark.parametrize("batch", [1, 1_000])
+def test_what_a_row_met_by_correction_had_met_itself_stays_decided(table: Database, tmp_path: Path, batch: int) -> None:
+    text = HEAD + "1,a@x.org,new,\n2,b@x.org,new,\n2,c@x.org,new,\n3,c@x.org,new,\n"
+    desk = Desk(table, tmp_path, UPDATES, text, batch=batch)
+    desk.edit(1, id="2")
+    planned = desk.result().told
+    assert desk.submit().told == planned
 
 
 def test_rows_that_become_equal_by_correction_are_written_once(table: Database, tmp_path: Path) -> None:

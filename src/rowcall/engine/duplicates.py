@@ -138,6 +138,26 @@ def decide_again(connection: Connection[Any], work: Work, numbers: Sequence[int]
                     _settle(connection, work, one, alike)
 
 
+def same_as(connection: Connection[Any], work: Work, numbers: Sequence[int]) -> set[int]:
+    """These rows, given in order, and all of the file that share a key with any of them, good or not."""
+    sets, found = key_sets(work), {*numbers}
+    hashed = [one for one in sets if one.told is None]
+    if _borrows_keys(work):
+        staging.prepare(connection, work.layout)
+    if hashed:
+        wanted = _values(connection, work, hashed, partial(numbered, connection, work, numbers))
+        for batch in all_batches(connection, work.job.id):
+            values = _key_values(connection, work, hashed, batch)
+            for one in hashed:
+                whole, keys = (_whole_keys(work, one, some) for some in (values, wanted))
+                found.update(whole.join(keys, on=one.fields, how="semi", nulls_equal=True)["number"])
+    for one in sets:
+        for alike in _told_alike(connection, work, one, one.told) if one.told else ():
+            meant = alike.filter(pl.col("number").is_in(numbers))
+            found.update(alike.join(meant, on="alike", how="semi")["number"])
+    return found
+
+
 # --------------------------------------------------------------------------------- which rows might be equal
 
 

@@ -11,10 +11,9 @@ from typing import Any
 import msgspec
 import polars as pl
 from psycopg import Connection
-from psycopg.sql import SQL, Identifier, Literal
 
 from rowcall.engine.alone import stand_alone, try_alone
-from rowcall.engine.duplicates import decide_again, key_sets
+from rowcall.engine.duplicates import KeySet, decide_again, key_sets, same_as
 from rowcall.engine.judge import duplicates, judge_rows, numbered
 from rowcall.engine.moves import as_a_whole, require
 from rowcall.engine.plan import close_plan, looked_up, replace_rows
@@ -73,7 +72,7 @@ def edit_row(
     _require_open(job, row)
     places = places_of(columns_of(connection, job.id), cells)
     lay_over_row(connection, job.id, number, {places[name]: text for name, text in cells.items()}, who)
-    return _verified(connection, job, importer, number, set(places.values()))
+    return _verified(connection, job, importer, row, set(places.values()))
 
 
 def undo_edits(
@@ -138,12 +137,13 @@ def _place_of(columns: Sequence[ColumnMapping], name: str) -> int:
 
 
 def _verified(
-    connection: Connection[Any], job: Job, importer: type[Importer], number: int, changed: set[int]
+    connection: Connection[Any], job: Job, importer: type[Importer], before: RowResult, changed: set[int]
 ) -> Edited:
+    number = before.row
     work = prepare_work(connection, job, importer, NO_SCRATCH, dry=True)
     waits = job.state is State.VALIDATED
     alone = not waits or stand_alone(work)
-    around = _around(connection, work, number, changed) if waits and alone else [number]
+    around = _around(connection, work, before, changed) if waits and alone else [number]
     alone = alone and len(around) <= _AROUND
     with connection.transaction(force_rollback=not waits):  # what was decided of the file stays, once it is through
         outcomes = _tried(connection, work, around if alone else [number])
@@ -162,30 +162,32 @@ def _tried(connection: Connection[Any], work: Work, numbers: Sequence[int]) -> p
     return try_alone(connection, work, numbers)
 
 
-def _around(connection: Connection[Any], work: Work, number: int, changed: set[int]) -> list[int]:
-    """The row, those that it met in its file before, and those that have the same texts in a key that was corrected."""
-    given = {"id": work.job.id, "numbers": [number], "most": _AROUND + 1}
+def _around(connection: Connection[Any], work: Work, row: RowResult, changed: set[int]) -> list[int]:
+    """The row and all that it has to do with: by a key, before or now, or by one of those. Or so many that it's enough.
+
+    Which of them count is decided among them as among all rows of the file.
+    """
     if work.target is NO_TARGET:
-        return [number]
-    found = {each for (each,) in connection.execute(query("duplicates_around"), given)}
-    for one in key_sets(work):
-        places = [place for name in one.fields if name in work.sources for place in work.sources[name].positions]
-        if changed.isdisjoint(places):
-            continue
-        alike = SQL("lower(btrim(o.cells[{0}])) = lower(btrim(r.cells[{0}]))")
-        same = [alike.format(Literal(place + 1)) for place in places]
-        select = SQL(
-            "SELECT o.number FROM {rows} r JOIN {rows} o ON o.job_id = r.job_id AND {same} "
-            "WHERE r.job_id = {job} AND r.number = {number} LIMIT {most}"
-        ).format(
-            rows=Identifier("rowcall", "edited_row"),
-            same=SQL(" AND ").join(same),
-            job=Literal(work.job.id),
-            number=Literal(number),
-            most=Literal(_AROUND + 1),
-        )
-        found.update(each for (each,) in connection.execute(select))
-    return sorted({number, *found})
+        return [row.row]
+    keyed = any(changed.intersection(_places(work, one)) for one in key_sets(work))
+    seen, found = {row.row}, _met(connection, work, {row.row})
+    if found == seen and not keyed and row.status != Status.FAILED:
+        return [row.row]  # it counted, alone, and has the same keys
+    while len(found) <= _AROUND:
+        seen, found = found, _met(connection, work, same_as(connection, work, sorted(found)))
+        if found == seen:
+            break
+    return sorted(found)
+
+
+def _places(work: Work, one: KeySet) -> list[int]:
+    return [place for name in one.fields if name in work.sources for place in work.sources[name].positions]
+
+
+def _met(connection: Connection[Any], work: Work, numbers: set[int]) -> set[int]:
+    """These rows, and those that they met in the file before."""
+    given = {"id": work.job.id, "numbers": sorted(numbers), "most": _AROUND + 1}
+    return numbers | {number for (number,) in connection.execute(query("duplicates_around"), given)}
 
 
 def _planned(connection: Connection[Any], work: Work, numbers: Sequence[int], outcomes: pl.DataFrame) -> Job:
