@@ -84,7 +84,7 @@ def test_columns_may_be_called_what_we_call_ours(database: Database, name: str) 
     importer = declared("t", key=name, on_match=Update(), **fields)
     result = imported(database, importer, f"{name},code\n1,b\n2,x\n3,c\n3,d\n", batch_rows=3)
     assert [told.split()[0] for told in result.told] == ["updated", "failed", "skipped", "created"]
-    assert result.outcomes[1].before == {name: 1, "code": "a", "extra": {"q": 1}}
+    assert result.outcomes[1].before == {name: 1, "code": "a", "extra": '{"q": 1}'}  # from which it comes back
 
 
 @BATCHES

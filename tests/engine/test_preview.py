@@ -13,6 +13,8 @@ from rowcall import (
     Flow,
     Importer,
     Integer,
+    Json,
+    List,
     Lookup,
     RowOutcome,
     Skip,
@@ -162,6 +164,17 @@ def test_plan_tells_fields_problems_and_changes(database: Database) -> None:
     assert (told["atomic"], told["drifted"], told["undo"]) == (False, 0, {"deletes": 2, "restores": 1})
     (changes,) = sql(database, "SELECT result -> 'changes' FROM rowcall.row_status WHERE number = 2")
     assert changes == ({"name": ["B", "new"], "city_id": [1, 2]},)
+
+
+def test_plan_tells_no_change_of_json_and_arrays_that_stay(database: Database) -> None:
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY, name text, extra jsonb, raw json, tags text[])")
+    sql(database, """INSERT INTO t VALUES (1, 'A', '{"q": 1}', '{"r":2}', '{x,y}'), (2, 'B', NULL, NULL, NULL)""")
+    fields = {"id": Integer(), "name_": Text(), "extra": Json(), "raw": Json(), "tags": List(separator=";")}
+    importer = declared("t", key="id", on_match=Update(), **fields)
+    planned = preview(database, importer, 'id,name,extra,raw,tags\n1,new,"{""q"": 1}","{""r"":2}",x;y\n2,new,,,\n')
+    assert [planned.outcomes[number].status for number in (1, 2)] == ["updated", "updated"]
+    found = sql(database, "SELECT DISTINCT jsonb_object_keys(result -> 'changes') FROM rowcall.row_status")
+    assert found == [("name",)]
 
 
 def test_submit_of_another_plan_is_refused_with_the_current_one(database: Database) -> None:

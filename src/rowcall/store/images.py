@@ -1,5 +1,7 @@
 """Rows of a target as JSON, from which every value comes back as it was."""
 
+from typing import Literal
+
 from psycopg.sql import SQL, Composable, Composed, Identifier
 from psycopg.sql import Literal as Value
 
@@ -9,7 +11,7 @@ from rowcall.store.targets import Target, TargetColumn
 def image_of(target: Target) -> Composed:
     """A row `t` of the target as JSON. What would come back otherwise (`json` loses its form) is there as a text."""
     texts = [
-        SQL("{}, {}").format(Value(name), _own_json(column))
+        SQL("{}, {}").format(Value(name), imaged(column))
         for name, column in target.columns.items()
         if column.own_json or column.is_array
     ]
@@ -19,17 +21,19 @@ def image_of(target: Target) -> Composed:
 
 def json_of(column: TargetColumn) -> Composed:
     """A column of a row `t` as its image has it, as a text: so `1.0` is not `1.00`."""
-    return SQL("coalesce({}::text, 'null')").format(_own_json(column))
+    return SQL("coalesce({}::text, 'null')").format(imaged(column))
 
 
-def _own_json(column: TargetColumn) -> Composed:
+def imaged(column: TargetColumn, alias: Literal["s", "t"] = "t") -> Composed:
+    """A column of a row as its image has it."""
+    value = SQL(alias + ".{}").format(Identifier(column.name))
     if column.own_json:
-        how = "to_jsonb(t.{0}::text)"
+        how = "to_jsonb({0}::text)"
     elif column.is_array:  # where it begins is told by its text alone
-        how = "CASE WHEN starts_with(t.{0}::text, '[') THEN to_jsonb(t.{0}::text) ELSE to_jsonb(t.{0}) END"
+        how = "CASE WHEN starts_with({0}::text, '[') THEN to_jsonb({0}::text) ELSE to_jsonb({0}) END"
     else:
-        how = "to_jsonb(t.{0})"
-    return SQL(how).format(Identifier(column.name))
+        how = "to_jsonb({0})"
+    return SQL(how).format(value)
 
 
 def columns_of_image(image: Composable, columns: list[TargetColumn]) -> Composed:

@@ -10,6 +10,7 @@ from psycopg.sql import SQL, Composable, Composed, Identifier
 from psycopg.sql import Literal as Value
 
 from rowcall.model import Code
+from rowcall.store.images import imaged
 from rowcall.store.layout import Layout
 from rowcall.store.matching import key_of, new_value
 from rowcall.store.staging import MATCH, STAGE
@@ -188,6 +189,7 @@ def _changes(layout: Layout) -> Composed:
 
 
 def _new_json(layout: Layout, name: str) -> Composed:
-    """A row's new value as its match would show it in JSON: where there must be one and none is given, the old one."""
-    blank = SQL("m.before -> {}").format(Value(name)) if layout.target.columns[name].not_null else SQL("'null'::jsonb")
-    return SQL("coalesce(to_jsonb(s.{}), {})").format(Identifier(name), blank)
+    """A row's new value as its match's image would have it: where there must be one and none is given, the old one."""
+    column = layout.target.columns[name]
+    blank = SQL("m.before -> {}").format(Value(name)) if column.not_null else SQL("'null'::jsonb")
+    return SQL("coalesce({}, {})").format(imaged(column, "s"), blank)
