@@ -1,8 +1,9 @@
 """What the fault tests import: parcels, some of them wrong, some double, some in the table already."""
 
+from collections.abc import Sequence
 from typing import LiteralString
 
-from rowcall import Decimal, Importer, Text, Update
+from rowcall import Decimal, Fingerprint, Flow, Importer, Lookup, Text, Update
 
 
 class AnyParcels(Importer, abstract=True):
@@ -40,8 +41,42 @@ class ParcelsTogether(AnyParcels):
     atomic = True
 
 
+class ParcelsAsking(AnyParcels):
+    """Parcels whose columns somebody confirms."""
+
+    flow = Flow(columns="always")
+
+
+class ParcelsOfKinds(AnyParcels):
+    """Parcels of kinds that somebody is asked about."""
+
+    kind = Lookup("kind", by="name", on_missing="ask")
+
+
+class ParcelsOfLateKinds(ParcelsOfKinds):
+    """The same; what somebody said about those is not known here."""
+
+
+class ParcelsCompared(AnyParcels):
+    """Parcels that should be those that are known."""
+
+    on_match = Update()
+    fingerprint = Fingerprint(identity=("note",))
+
+
+class ParcelsShown(AnyParcels):
+    """Parcels that are written when somebody has seen what would be."""
+
+    on_match = Update()
+    flow = Flow(preview=True)
+
+
 IMPORTERS: dict[str, type[Importer]] = {
-    importer.name: importer for importer in (Parcels, ParcelUpdates, ParcelsOnce, ParcelsTogether)
+    importer.name: importer
+    for importer in (
+        *(Parcels, ParcelUpdates, ParcelsOnce, ParcelsTogether),
+        *(ParcelsAsking, ParcelsOfKinds, ParcelsOfLateKinds, ParcelsCompared, ParcelsShown),
+    )
 }
 
 # The table refuses in its own ways, and keeps a ledger: which transaction of Rowcall's wrote which row.
@@ -50,14 +85,22 @@ CREATE TABLE parcel (
     code text PRIMARY KEY,
     reference text NOT NULL UNIQUE,
     weight numeric(8, 2) NOT NULL CHECK (weight > 0),
-    note text
+    note text,
+    kind int
 );
+CREATE TABLE kind (id int PRIMARY KEY, name text NOT NULL UNIQUE);
+INSERT INTO kind VALUES (1, 'Box'), (2, 'Bag'), (3, 'Sack');
 CREATE TABLE effect (code text NOT NULL, action text NOT NULL, by xid8 NOT NULL DEFAULT pg_current_xact_id());
 
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN RAISE EXCEPTION 'no such parcels here'; END $$;
 CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON parcel FOR EACH ROW
 WHEN (NEW.note = 'refuse') EXECUTE FUNCTION refuse();
+
+CREATE FUNCTION no_more_sacks() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN DELETE FROM kind WHERE name = 'Sack'; RETURN NULL; END $$;
+CREATE TRIGGER no_more_sacks AFTER INSERT ON parcel FOR EACH ROW
+WHEN (NEW.code = 'L000001') EXECUTE FUNCTION no_more_sacks();
 
 CREATE FUNCTION note_effect() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN INSERT INTO effect VALUES (NEW.code, TG_OP); RETURN NULL; END $$;
@@ -67,7 +110,7 @@ WHEN (current_setting('application_name') LIKE 'rowcall%') EXECUTE FUNCTION note
 
 # Every tenth parcel of the first half is known, every other of those with another weight.
 KNOWN: LiteralString = """
-INSERT INTO parcel
+INSERT INTO parcel (code, reference, weight, note)
 SELECT to_char(n, '"P"FM000000'), to_char(n, '"R"FM000000'), CASE WHEN n %% 20 = 0 THEN 99 ELSE 1 + n %% 70 END, 'note'
 FROM generate_series(10, %(rows)s / 2, 10) n
 """
@@ -83,6 +126,16 @@ def faultless_parcels(rows: int) -> bytes:
     """A file of parcels with nothing wrong about any."""
     lines = (f"P{number:06},R{number:06},{1 + number % 70},note" for number in range(1, rows + 1))
     return "\n".join(["code,reference,weight,note", *lines, ""]).encode()
+
+
+def some_parcels(prefix: str, *, step: int = 1, kinds: Sequence[str] = ("",), others: int = 0) -> bytes:
+    """Sixty parcels, the seventh wrong; a part of them of each kind. `others`: so many of the first are other ones."""
+    lines = [
+        f"{prefix}{number * step:06},R{prefix}{number},{'heavy' if number == 7 else number},"
+        f"{'other' if number <= others else 'note'},{kinds[(number - 1) * len(kinds) // 60]}"
+        for number in range(1, 61)
+    ]
+    return "\n".join(["code,reference,weight,note,kind", *lines, ""]).encode()
 
 
 def _line(number: int, *, refusing: bool) -> str:

@@ -105,17 +105,21 @@ class Trial:
         *,
         url: str | None = None,
         job: Job | None = None,
+        deed: str = "",
         extra: Mapping[str, str] | None = None,
         **settings: str | int,
     ) -> Importing:
-        """A process that works on the job. With `extra` it begins anew: that may concern how it is loaded."""
+        """A process that works on the job. With `extra` it begins anew: that may concern how it is loaded.
+
+        With a `deed` it does that instead, which a person asked for.
+        """
         number = str((job or self.job).id)
         settings = {"DATABASE_URL": url or self.url, **settings}
         if extra:
             return self.spawn([sys.executable, "-m", "tests.faults.importing", number], extra=extra, **settings)
         errors = self._errors()
         with errors.open("wb") as stderr:
-            process = forked(number, {**os.environ, **self.environment(**settings)}, stderr)
+            process = forked(number, {**os.environ, **self.environment(**settings), "DEED": deed}, stderr)
         return self._known(Importing(process, errors))
 
     def spawn(
@@ -153,8 +157,11 @@ class Trial:
         }
         return {f"ROWCALL_{name}": str(value) for name, value in given.items()}
 
-    def run_to_the_end(self, *, workers: int | None = None, batch_rows: int | None = None) -> str:
+    def run_to_the_end(
+        self, *, job: Job | None = None, workers: int | None = None, batch_rows: int | None = None
+    ) -> str:
         """Work on the job in this process, which nobody kills; the state it ends in."""
+        job = job or self.job
         size = batch_rows or self.batch_rows
         settings = Settings(
             database_url=self.url,
@@ -163,7 +170,7 @@ class Trial:
             batch_rows_min=size,
             batch_rows_max=size,
         )
-        return run_job(Run(Database(self.url), IMPORTERS[self.job.importer], settings), self.job).state
+        return run_job(Run(Database(self.url), IMPORTERS[job.importer], settings), job).state
 
     def add_job(self, content: bytes) -> Job:
         """Another job of the same importer."""
