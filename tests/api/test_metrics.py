@@ -79,6 +79,22 @@ def test_c11_what_the_database_knows_is_told_by_the_service(site: Site) -> None:
     assert found["rowcall_pool_requests_total"] >= 2
 
 
+@pytest.mark.parametrize(
+    ("state", "pending"), [("FINGERPRINT_WARN", 42), ("FINGERPRINT_ABORT", 42), ("SUPERSEDED", 0), ("REVERTED", 0)]
+)
+@EMBEDDED
+def test_jobs_that_wait_or_are_over_are_told_by_state(site: Site, state: str, pending: int) -> None:
+    job = sent(site).json()["id"]
+    with site.database.connect() as connection:
+        connection.execute("UPDATE rowcall.job SET state = %s", [state])
+        connection.execute(
+            "INSERT INTO rowcall.batch (job_id, number, first_row, last_row) VALUES (%s, 1, 1, 42)", [job]
+        )
+    found = told(site)
+    assert (found[f"rowcall_jobs {state}"], found["rowcall_pending_count"]) == (1, pending)
+    assert found["rowcall_queue_age_seconds"] == 0
+
+
 @EMBEDDED
 def test_exports_are_counted_by_format_way_and_end(site: Site) -> None:
     add_users(site, 5)

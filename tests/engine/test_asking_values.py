@@ -11,6 +11,7 @@ from rowcall import Choice, Final, Importer, Integer, Lookup, Update
 from rowcall.engine import ask_values, decisions, moves
 from rowcall.engine.alone import try_alone
 from rowcall.engine.decisions import ValueUpdate
+from rowcall.engine.doctor import Verdict, verify_job
 from rowcall.engine.run import Run, run_job
 from rowcall.engine.scratch import Scratch
 from rowcall.engine.start import start_job
@@ -376,6 +377,9 @@ def test_finished_batches_stay_finished_and_nothing_is_doubled(tables: Database,
     assert (asked.job.state, asked.job.wish) == (State.CELL_MAPPING, Wish.HOLD)
     done = sql(tables, "SELECT number FROM rowcall.batch WHERE state = 'done' ORDER BY 1")
     assert 0 < len(done) < 12
+    with tables.connect() as connection:
+        verified = {each.name: each.verdict for each in verify_job(connection, asked.job, SHOPS, [SHOPS])}
+    assert verified == dict.fromkeys(("I1", "I2", "I3", "I4", "I5", "I6", "I8"), Verdict.OK)  # what is written counts
     outcomes = sql(tables, "SELECT row_number, xmin::text FROM rowcall.outcome ORDER BY 1")
     (value,) = asked.values(status="UNRESOLVED")
     assert value.value == "Åland"

@@ -10,6 +10,7 @@ import psycopg
 from psycopg import Connection
 from psycopg.sql import SQL, Composable, Composed, Identifier
 
+from rowcall.engine.ask_values import is_under_way
 from rowcall.importer import Importer, ItemImporter, WholeFileImporter
 from rowcall.model import State
 from rowcall.store.jobs import Job
@@ -64,7 +65,7 @@ class _Patient:
 
     @property
     def effective(self) -> bool:
-        return self.job.state in _EFFECTIVE
+        return self.job.state in _EFFECTIVE or is_under_way(self.connection, self.job)
 
     def found(self, statement: LiteralString | Composed) -> tuple[int, list[str]]:
         """How many rows a statement returns, and the first of them."""
