@@ -124,6 +124,8 @@ def test_whoever_waits_for_a_person_waits_through_kills_of_workers_and_database(
     start_worker(trial)
     all_rest(trial)
     assert states(trial, found) == {name: state for name, (_, _, state, *_) in _WAITING.items()}
+    written = "SELECT count(*) FROM rowcall.outcome WHERE job_id = %s AND attempt > 0"
+    assert (trial.sql(written, found["values"].id), trial.sql(written, found["late value"].id)) == ([0], [40])
     do(trial, found["values"], deeds.decide_values)  # answered, and not yet confirmed
     before = memory(trial, *found.values())
     end_all(trial)
