@@ -97,7 +97,7 @@ def test_b7_a_cancelled_job_keeps_what_is_done(slow: Site) -> None:
     with slow.database.connect() as connection:
         assert connection.execute("SELECT count(*) FROM users").fetchone() == (counts["created"],)
     again = ask(slow, job, "cancel")
-    assert (again.status_code, again.json()["state"], again.json()["allowed"]) == (409, "CANCELLED", [])
+    assert (again.status_code, again.json()["state"], again.json()["allowed"]) == (409, "CANCELLED", ["undo"])
 
 
 def test_c7_a_slice_of_time_is_worked_and_no_more(slow: Site) -> None:

@@ -35,7 +35,7 @@ FILLED = """
     ANALYZE rowcall.file, rowcall.job, rowcall.batch, rowcall.row, rowcall.outcome, rowcall.duplicate, rowcall.waiting;
 """
 JOB = UUID("c4ca4238-a0b9-2382-0dcc-509a6f75849b")  # md5 of 1
-NO_FILTER = dict.fromkeys(["organisation", "state", "importer", "number"])
+NO_FILTER = dict.fromkeys(["organisation", "state", "importer", "number", "scope"])
 HOT: dict[str, tuple[dict[str, Any], str]] = {
     "claim_batch": ({"state": "PROCESSING"}, "batch_pending"),
     "claim_this_batch": ({"state": "PROCESSING", "number": 9940}, "batch_p"),

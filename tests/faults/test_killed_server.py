@@ -19,6 +19,7 @@ import psycopg
 import pytest
 
 from rowcall.store.db import Database
+from rowcall.store.files import MARK
 
 from ..integration.command import COMMAND
 from .trial import wait_for
@@ -75,7 +76,9 @@ def halves(half_sent: threading.Event) -> Generator[bytes]:
 
 
 def files(data: Path) -> list[Path]:
-    return [path for path in (data / "files").rglob("*") if path.is_file() and path.parent.name != "incoming"]
+    """The files in the store; beside them are what still comes, and the store's mark."""
+    found = (path for path in (data / "files").rglob("*") if path.is_file())
+    return [path for path in found if path.parent.name != "incoming" and path.name != MARK]
 
 
 def count(database: Database) -> int:

@@ -28,6 +28,7 @@ def test_every_row_is_accounted_for(workspace: Workspace) -> None:
         "unchanged": 0,
         "skipped": 0,
         "failed": 1,
+        "reverted": 0,
         "cancelled": 0,
         "blank": 1,
         "header": 1,
