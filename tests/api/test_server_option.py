@@ -41,6 +41,7 @@ _OTHERWISE = {
         "id",
         "number",
         "durationMs",
+        "until",
         "at",
         "targetKey",
         "createdAt",
@@ -98,8 +99,9 @@ def working(site: Site) -> Generator[None]:
 
     def work() -> None:
         while not over.wait(0.05):
-            for job in site.client.get("/v1/imports", params={"state": "UPLOADED"}).json()["items"]:
-                site.worker.advance(job["id"])
+            for state in ("UPLOADED", "REVERTING"):
+                for job in site.client.get("/v1/imports", params={"state": state}).json()["items"]:
+                    site.worker.advance(job["id"])
             export_work(site)
 
     thread = threading.Thread(target=work)
@@ -331,3 +333,20 @@ def streams(database: Database) -> bool:
     with psycopg.connect(database.url) as connection:
         asked = "SELECT FROM pg_stat_activity WHERE query LIKE '%%job_event%%' AND pid <> pg_backend_pid()"
         return connection.execute(asked).rowcount > 0
+
+
+def test_x2_undo_on_a_server_is_the_same_as_without(site: Site, run: Run, here: dict[str, str], tmp_path: Path) -> None:
+    there = {"ROWCALL_SERVER": str(site.client.base_url)}
+    asked = ("import", messy(tmp_path), "--into", "users", "--set", "active=true", "--comment", "#", "--json")
+    with working(site):
+        local, remote = run(*asked, **here).json["number"], run(*asked, **there).json["number"]
+        for options in (("--dry-run",), ("--yes", "--row", "1"), ("--yes",)):
+            one = run("undo", local, *options, "--json", **here)
+            other = run("undo", remote, *options, "--json", **there)
+            assert (one.status, one.err) == (other.status, other.err) == (0, "")
+            mine, theirs = alike(one.json), alike(other.json)
+            for name in ("jobId", "digest", "requestId", "completedAt"):
+                assert (mine.pop(name, None) is None) == (theirs.pop(name, None) is None) or name == "requestId"
+            assert mine == theirs
+        told = run("undo", remote, "--yes", **there)
+    assert (told.status, told.err.startswith("WRONG_STATE")) == (1, True)

@@ -2,12 +2,16 @@
 
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
 from rowcall.client import Client
 from rowcall.client.answers import View
+from rowcall.engine.observe import listening
+from rowcall.telemetry.metrics import WorkMetrics
 
 from .conftest import Site
 from .test_imports import sent
-from .test_moves import MANY, ROWS, look
+from .test_moves import MANY, ROWS, SLOW, look, until, working
 
 
 def path(job: dict[str, Any]) -> str:
@@ -100,3 +104,52 @@ def test_the_client_takes_back_a_part_and_then_the_rest(site: Site) -> None:
         assert [undo.deleted for undo in client.receipt(job["number"]).undos] == [1, ROWS - 1]
         assert client.undo_receipt(job["number"], 1).which == {"text": "p1@"}
         assert {item.status for item in client.items(job["number"])} == {"reverted"}
+
+
+def test_a_cancelled_job_is_taken_back_as_far_as_it_came(site: Site) -> None:
+    with site.database.connect() as connection:
+        connection.execute(SLOW.format("users").encode())
+    job = sent(site, MANY).json()
+    with working(site, job):
+        until(site, job, lambda now: now["counts"]["created"] > 0)
+        site.client.delete(f"/v1/imports/{job['id']}")
+    ended = look(site, job)
+    written = ended["counts"]["created"]
+    assert (ended["state"], 0 < written < ROWS) == ("CANCELLED", True)
+    assert site.client.get(path(job)).json()["toDelete"] == written
+    site.client.post(path(job), json={"rows": [1]})
+    site.worker.advance(job["id"])
+    part = look(site, job)
+    assert (part["state"], part["counts"]["reverted"]) == ("CANCELLED", 1)
+    assert part["counts"]["cancelled"] == ROWS - written
+    site.client.post(path(job), json={})
+    site.worker.advance(job["id"])
+    now = look(site, job)
+    assert (now["state"], now["counts"]["reverted"], now["counts"]["cancelled"]) == (
+        "REVERTED",
+        written,
+        ROWS - written,
+    )
+    assert count(site) == 0
+    receipt = site.client.get(f"/v1/imports/{job['id']}/receipt").json()
+    assert (receipt["balanced"], [undo["deleted"] for undo in receipt["undos"]]) == (True, [1, written - 1])
+
+
+def test_rows_that_were_taken_back_are_counted_for_monitoring(site: Site) -> None:
+    job = imported(site)
+    registry = CollectorRegistry()
+    with listening(WorkMetrics(registry)):
+        site.client.post(path(job), json={"rows": [1, 2]})
+        site.worker.advance(job["id"])
+        site.client.post(path(job), json={})
+        site.worker.advance(job["id"])
+
+    def value(name: str, **labels: str) -> float | None:
+        return registry.get_sample_value(name, {"importer": "users", **labels})
+
+    assert value("rowcall_rows_total", status="reverted") == ROWS
+    assert value("rowcall_rows_total", status="created") is None  # they were counted when they were imported
+    moved = [
+        value("rowcall_job_transitions_total", **{"from": "REVERTING", "to": to}) for to in ("COMPLETED", "REVERTED")
+    ]
+    assert moved == [1, 1]

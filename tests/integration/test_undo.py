@@ -2,6 +2,8 @@
 
 import pytest
 
+from .test_prompts import Terminal
+from .test_retention import aged, imported, removed
 from .workspace import Workspace
 
 pytestmark = pytest.mark.parametrize("shared_server", ["embedded18"], indirect=True)
@@ -27,3 +29,42 @@ def test_an_import_is_taken_back(workspace: Workspace) -> None:
     assert (last.status, "is REVERTED" in last.out) == (0, True)
     again = workspace.run("undo", number, "--yes")
     assert (again.status, again.err.startswith("WRONG_STATE")) == (1, True)
+
+
+def test_it_is_asked_at_a_terminal_whether_that_is_meant(workspace: Workspace) -> None:
+    number = workspace.json("import", workspace.many(range(3)), "--into", "people")["number"]
+    no = Terminal(workspace, "undo", number)
+    no.until("Delete 3 rows and restore 0?")
+    no.type(b"n\r")
+    assert no.ends() == 1
+    assert "Nothing was taken back" in no.seen
+    assert workspace.ask("SELECT count(*) FROM people") == [(3,)]
+    yes = Terminal(workspace, "undo", number)
+    yes.until("Delete 3 rows and restore 0?")
+    yes.type(b"y\r")
+    assert yes.ends() == 0
+    assert "is REVERTED" in yes.seen
+    assert workspace.ask("SELECT count(*) FROM people") == [(0,)]
+
+
+def test_all_or_nothing_says_how_to_take_back_what_can_be(workspace: Workspace) -> None:
+    number = workspace.json("import", workspace.many(range(3)), "--into", "whole")["number"]
+    workspace.ask("UPDATE people SET name = 'mine' WHERE email = 'p1@example.org'")
+    refused = workspace.run("undo", number, "--yes")
+    assert (refused.status, "1 rows would have to stay" in refused.err) == (1, True)
+    assert "--partial" in refused.err
+    assert workspace.ask("SELECT count(*) FROM people") == [(3,)]
+    done = workspace.json("undo", number, "--yes", "--partial", status=2)
+    assert (done["deleted"], done["changed"]) == (2, 1)
+
+
+def test_what_was_taken_back_goes_with_its_job(workspace: Workspace) -> None:
+    job = imported(workspace)
+    assert workspace.run("undo", job.number, "--yes").status == 0
+    kept = "SELECT (SELECT count(*) FROM rowcall.undo), (SELECT count(*) FROM rowcall.reversal)"
+    assert workspace.ask(kept) == [(1, 1)]
+    aged(workspace, job, 6)
+    assert removed(workspace).jobs == []
+    aged(workspace, job, 2)
+    assert [one.number for one in removed(workspace, at_once=1).jobs] == [job.number]
+    assert workspace.ask(kept) == [(0, 0)]

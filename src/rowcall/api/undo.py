@@ -78,7 +78,7 @@ def preview_undo_of_import(
     status_code=202,
     responses=refusals(
         *(Code.BAD_REQUEST, Code.JOB_NOT_FOUND, Code.UNKNOWN_IMPORTER, Code.WRONG_STATE, Code.UNDO_NOT_POSSIBLE),
-        Code.BODY_TOO_LARGE,
+        *(Code.SCOPE_BUSY, Code.BODY_TOO_LARGE),
     ),
 )
 def undo_import(job_id: UUID, at: TheService, caller: TheCaller, which: Annotated[UndoRequest, Body()]) -> JobAnswer:

@@ -75,6 +75,10 @@ def _told(found: UndoPreview | UndoReceipt, *, as_json: bool) -> None:
 
 
 def _require_possible(seen: UndoPreview) -> None:
+    if not seen.possible and seen.changed + seen.blocked:
+        raise Final(
+            Code.UNDO_INCOMPLETE, seen.reason or "Some rows have to stay.", hint="Take back the others with --partial."
+        )
     if not seen.possible:
         raise Final(Code.UNDO_NOT_POSSIBLE, seen.reason or "It can't be taken back.")
 
