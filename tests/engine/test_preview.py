@@ -1,7 +1,7 @@
 """A preview says what would happen, row for row, and submitting it does exactly that (E1, E3, E4, X4)."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, LiteralString
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -25,7 +25,10 @@ from rowcall import (
     WholeFileImporter,
 )
 from rowcall.engine import moves
+from rowcall.engine.foresee import is_foreseeable
 from rowcall.engine.preview import preview_of
+from rowcall.engine.scratch import NO_SCRATCH
+from rowcall.engine.work import prepare_work
 from rowcall.errors import PlanStale, WrongState
 from rowcall.model import State
 from rowcall.store import jobs
@@ -258,6 +261,66 @@ def test_whole_file_that_has_drifted_is_planned_again(database: Database) -> Non
     assert (done.job.state, done.told) == (State.COMPLETED, ["updated", "created"])
 
 
+_WATCHED = """
+    CREATE TRIGGER nothing BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()
+"""
+
+
+@pytest.mark.parametrize("kind", ["skip", "fail", "update"])
+def test_preview_says_the_same_whether_it_has_to_write_or_not(database: Database, kind: str) -> None:
+    _table(database, kind)
+    asked = preview(database, IMPORTERS[kind], FILE)
+    sql(database, _WATCHED)
+    written = preview(database, IMPORTERS[kind], FILE)
+    assert (asked.told, asked.counts) == (written.told, written.counts)
+    assert plan(database, asked.job).digest == plan(database, written.job).digest
+
+
+_ONLY_WRITING_TELLS: dict[str, LiteralString] = {
+    "trigger": _WATCHED,
+    "rule": "CREATE RULE also AS ON INSERT TO t DO ALSO SELECT 1",
+    "policies": "ALTER TABLE t ENABLE ROW LEVEL SECURITY",
+    "generated column": "ALTER TABLE t ADD loud text GENERATED ALWAYS AS (upper(name)) STORED",
+    "exclusion": "ALTER TABLE t ADD EXCLUDE USING btree (name WITH =)",
+    "index with a condition": "CREATE INDEX ON t (name) WHERE version / 1 > 0",
+    "index on an expression": "CREATE INDEX ON t (upper(name))",
+    "index of another kind": "CREATE INDEX ON t USING gin (to_tsvector('simple', name))",
+    "reference to what changes": "CREATE TABLE other (code text REFERENCES t (code))",
+    "unique in the end": "ALTER TABLE t ADD UNIQUE (name) DEFERRABLE",
+    "check of what the file doesn't bring": "ALTER TABLE t ADD CHECK (version < 3)",
+    "reference of what the file doesn't bring": "ALTER TABLE t ADD FOREIGN KEY (version) REFERENCES city",
+    "check without columns": "ALTER TABLE t ADD CHECK (random() < 2)",
+    "default that is computed": "ALTER TABLE t ADD half int DEFAULT 1 / length(current_user)",
+    "domain": "CREATE DOMAIN word AS text CHECK (VALUE <> ''); ALTER TABLE t ADD word word",
+    "constraint that is off": "ALTER TABLE t DISABLE TRIGGER ALL",
+    "heir": "CREATE TABLE heir () INHERITS (t)",
+}
+
+
+@pytest.mark.parametrize("what", _ONLY_WRITING_TELLS)
+def test_target_that_has_a_say_of_its_own_is_written_to(database: Database, what: str) -> None:
+    _table(database, "update")
+    importer = IMPORTERS["update"]
+    asked = preview(database, importer, FILE)
+    with database.connect() as connection:
+        assert is_foreseeable(prepare_work(connection, asked.job, importer, NO_SCRATCH, dry=True))
+        connection.execute(_ONLY_WRITING_TELLS[what])
+        assert not is_foreseeable(prepare_work(connection, asked.job, importer, NO_SCRATCH, dry=True))
+
+
+@pytest.mark.parametrize("check", ["1 / length(code) > 0", "code < 'x'"])
+def test_preview_of_what_constraints_choke_on(database: Database, check: LiteralString) -> None:
+    """A check that fails on a value, and an entry that is too long for an index."""
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY, code text UNIQUE)")
+    sql(database, f"ALTER TABLE t ADD CHECK ({check})")
+    importer = declared("t", key="id", id=Integer(), code=Text())
+    long = "".join(f"{number:x}" for number in range(9_000))
+    file = f'id,code\n1,a\n2,""\n3,{long}\n4,z\n'
+    planned = preview(database, importer, file)
+    assert planned.outcomes[3].status == "failed"
+    assert submit(database, importer, planned.job).told == planned.told
+
+
 _ROWS = st.lists(
     st.tuples(
         st.sampled_from(["1", "2", "3", "4", "5", "x", ""]),
@@ -270,13 +333,17 @@ _ROWS = st.lists(
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(rows=_ROWS, kind=st.sampled_from(sorted(IMPORTERS)), batch_rows=st.sampled_from([1, 4, 100]))
+@given(
+    rows=_ROWS, kind=st.sampled_from(sorted(IMPORTERS)), batch_rows=st.sampled_from([1, 4, 100]), watched=st.booleans()
+)
 def test_any_commit_does_what_its_preview_said(
-    database: Database, rows: list[tuple[str, ...]], kind: str, batch_rows: int
+    database: Database, rows: list[tuple[str, ...]], kind: str, batch_rows: int, watched: bool
 ) -> None:
     """§10: commit after preview gives exactly the previewed outcomes when nothing drifted."""
     sql(database, "DROP TABLE IF EXISTS t, city; TRUNCATE rowcall.row_key")
     _table(database, kind)
+    if watched:
+        sql(database, _WATCHED)
     file = "id,code,name,city\n" + "".join(",".join(row) + "\n" for row in rows)
     planned = preview(database, IMPORTERS[kind], file, batch_rows=batch_rows)
     done = submit(database, IMPORTERS[kind], planned.job)

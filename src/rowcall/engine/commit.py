@@ -20,12 +20,13 @@ from psycopg import Connection
 
 from rowcall.engine.creating import create_missing
 from rowcall.engine.drift import OUTCOME, Agreed, OffPlan, agreed, as_agreed, plan_done
+from rowcall.engine.foresee import is_foreseeable
 from rowcall.engine.judge import Judged, judge
 from rowcall.engine.observe import committed
 from rowcall.engine.outcomes import add_outcomes
 from rowcall.engine.plan import keep_piece, looked_up
 from rowcall.engine.refusals import is_refusal
-from rowcall.engine.staged import Care, target_columns, write_staged
+from rowcall.engine.staged import Care, foreseen, target_columns, write_staged
 from rowcall.engine.work import WRITTEN_ALIKE, Work
 from rowcall.errors import Retryable
 from rowcall.importer import Lookup
@@ -131,12 +132,17 @@ def _attempt(
         claimed.append(batch)
         connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
         judged = judge(connection, work, batch)
-        counts = apply(connection, work, batch, judged, route, agreed(connection, work, batch))
-        finish(connection, work.job.id, batch, counts)
-        if work.planned:
-            plan_done(connection, work, batch)
-        if work.dry:
-            outcomes = planned(connection, work, batch)
+        told = foreseen(connection, work, judged.good) if work.dry and is_foreseeable(work) else None
+        if told is not None:
+            outcomes = pl.concat([_NOTHING, judged.settled, told], how="diagonal")
+            counts = {Status(status): count for status, count in outcomes["status"].value_counts().iter_rows()}
+        else:
+            counts = apply(connection, work, batch, judged, route, agreed(connection, work, batch))
+            finish(connection, work.job.id, batch, counts)
+            if work.planned:
+                plan_done(connection, work, batch)
+            if work.dry:
+                outcomes = planned(connection, work, batch)
     if work.dry:
         keep_plan(connection, work, batch, outcomes, looked_up(work, judged.good))
     committed(work.job, len(batch), counts, time.monotonic() - began)

@@ -10,6 +10,7 @@ from psycopg import Connection
 from psycopg.sql import SQL, Identifier
 
 from rowcall.engine.drift import OUTCOME, Agreed, OffPlan, as_agreed, drifted
+from rowcall.engine.foresee import are_foreseeable
 from rowcall.engine.judge import OUTCOMES
 from rowcall.engine.outcomes import add_outcomes
 from rowcall.engine.refusals import fields_named, is_refusal, issue_of, issue_of_violation, tells_of_rows
@@ -50,15 +51,8 @@ def write_staged(
     connection: Connection[Any], work: Work, good: pl.DataFrame, care: Care, held: Agreed | None, found: pl.DataFrame
 ) -> None:
     """Write good rows, with their outcomes, as far as that was agreed to. `found` is what look-ups found."""
-    rows = target_columns(work, good).insert_column(0, good["number"].alias("rowcall_number"))
-    if work.importer.once:
-        rows = rows.with_columns(row_keys(work.layout.keys, rows).alias("rowcall_key"))
-    refused: dict[int, Issue] = {}
-    note = _noting(refused, work, rows)
-    for number, error in staging.load(connection, rows):
-        note(number, Refused.of(error))
-    matching.match(connection, work.layout)
-    staging.fill(connection, work.layout, {series.name for series in rows if not series.null_count()})
+    rows = _rows(work, good)
+    refused = _staged(connection, work, rows)
     taken = staging.take_keys(connection, work.job.importer, work.job.id) if work.importer.once else []
     otherwise = _not_agreed(connection, work, held, found) if held else _AS_AGREED
     if care.checked:
@@ -83,6 +77,37 @@ def write_staged(
     settled = _settled([*_failed(refused), *map(_skipped, taken)])
     add_outcomes(connection, work, as_agreed(connection, work, settled, held))
     add_outcomes(connection, work, gone)
+
+
+def _rows(work: Work, good: pl.DataFrame) -> pl.DataFrame:
+    rows = target_columns(work, good).insert_column(0, good["number"].alias("rowcall_number"))
+    return rows.with_columns(row_keys(work.layout.keys, rows).alias("rowcall_key")) if work.importer.once else rows
+
+
+def _staged(connection: Connection[Any], work: Work, rows: pl.DataFrame) -> dict[int, Issue]:
+    """Put rows into the temporary table, matched and filled; those that it refused, with the reason."""
+    refused: dict[int, Issue] = {}
+    note = _noting(refused, work, rows)
+    for number, error in staging.load(connection, rows):
+        note(number, Refused.of(error))
+    matching.match(connection, work.layout)
+    staging.fill(connection, work.layout, {series.name for series in rows if not series.null_count()})
+    return refused
+
+
+def foreseen(connection: Connection[Any], work: Work, good: pl.DataFrame) -> pl.DataFrame | None:
+    """What would become of good rows, without writing them; None where only writing them tells."""
+    rows = _rows(work, good)
+    if not are_foreseeable(work, rows):
+        return None
+    try:
+        with connection.transaction():
+            refused = _staged(connection, work, rows) | _violating(connection, work, rows, sure=True)
+    except psycopg.Error as error:
+        if not is_refusal(error):
+            raise
+        return None
+    return pl.concat([_fresh(connection, work, changes=True), _settled(_failed(refused))], how="diagonal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +154,10 @@ def _write(connection: Connection[Any], work: Work, numbers: list[int] | None = 
         )
 
 
-def _violating(connection: Connection[Any], work: Work, rows: pl.DataFrame) -> dict[int, Issue]:
+def _violating(connection: Connection[Any], work: Work, rows: pl.DataFrame, *, sure: bool = False) -> dict[int, Issue]:
     """The rows that a constraint would refuse, taken out."""
     issues: dict[int, Issue] = {}
-    for violation in violations(connection, work.layout):
+    for violation in violations(connection, work.layout, sure=sure):
         fresh = [number for number in violation.numbers if number not in issues]
         found = rows.filter(pl.col("rowcall_number").is_in(fresh))
         for row in found.iter_rows(named=True):

@@ -120,6 +120,11 @@ class Target:
     kind: str = "r"
     """`r` for a table, `p` for a partitioned one, `f` for a foreign one, `v` for a view, …: as the catalog has it."""
 
+    plain: bool = False
+    """Nothing but constraints has a say in what it takes: no triggers, rules, policies, odd indexes, made columns."""
+    referred_to: frozenset[str] = frozenset()
+    """The columns that foreign keys refer to."""
+
     @property
     def identifier(self) -> Identifier:
         return Identifier(self.schema, self.name)
@@ -159,6 +164,7 @@ def describe(connection: Connection[Any], table: str) -> Target:
 def _described(connection: Connection[Any], oid: int) -> Target:
     of = {"oid": oid}
     schema, name, kind = connection.execute(query("target_name"), of).fetchone() or ("", "", "")
+    plain: tuple[bool, list[str]] = connection.execute(query("target_plain"), of).fetchone() or (False, [])
     columns = connection.cursor(row_factory=class_row(TargetColumn)).execute(query("target_columns"), of).fetchall()
     return Target(
         schema=schema,
@@ -170,6 +176,8 @@ def _described(connection: Connection[Any], oid: int) -> Target:
         odd_unique=tuple(connection.cursor(row_factory=class_row(Sameness)).execute(query("target_odd_unique"), of)),
         exclusions=tuple(connection.cursor(row_factory=scalar_row).execute(query("target_exclusions"), of)),
         kind=kind,
+        plain=plain[0],
+        referred_to=frozenset(plain[1]),
     )
 
 

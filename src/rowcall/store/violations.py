@@ -1,5 +1,6 @@
 """What the constraints of a target would refuse of the staged rows, asked of each constraint set-wise."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -25,22 +26,26 @@ class Violation:
     table: str = ""
 
 
-def violations(connection: Connection[Any], layout: Layout) -> list[Violation]:
-    """What the target's constraints would refuse, found set-wise."""
+_Asking = Callable[[Connection[Any], Composed], list[int]]
+
+
+def violations(connection: Connection[Any], layout: Layout, *, sure: bool = False) -> list[Violation]:
+    """What the target's constraints would refuse, found set-wise; those that can't tell are left out, unless `sure`."""
+    ask = _all_numbers if sure else _numbers
     found = [
         *(
-            _foreign(connection, layout, key)
+            _foreign(connection, ask, layout, key)
             for key in layout.target.foreign
             if key.seen and set(key.columns) <= set(layout.columns)
         ),
         *(
-            _unique(connection, layout, index)
+            _unique(connection, ask, layout, index)
             for index in layout.target.unique
             # of one that is checked in the end, rows may change places
             if index.immediate and set(index.columns) <= set(layout.staged) and not _matched_by(layout, index)
         ),
         *(
-            _check(connection, layout, check)
+            _check(connection, ask, layout, check)
             for check in layout.target.checks
             if check.columns and set(check.columns) <= set(layout.staged)
         ),
@@ -62,6 +67,10 @@ def _numbers(connection: Connection[Any], select: Composed) -> list[int]:
         return []
 
 
+def _all_numbers(connection: Connection[Any], select: Composed) -> list[int]:
+    return [number for (number,) in connection.execute(select)]
+
+
 def _written(layout: Layout, columns: list[str]) -> Composed:
     """Whether a staged row will be written with its values of these columns: as a new row, or over its match."""
     known = {*layout.compared, *(layout.keys[0] if layout.keys else ())}
@@ -71,7 +80,7 @@ def _written(layout: Layout, columns: list[str]) -> Composed:
     )
 
 
-def _foreign(connection: Connection[Any], layout: Layout, key: ForeignKey) -> Violation:
+def _foreign(connection: Connection[Any], ask: _Asking, layout: Layout, key: ForeignKey) -> Violation:
     table = Identifier(key.table_schema, key.table_name)
     pairs = zip(key.table_columns, key.columns, strict=True)
     same = SQL(" AND ").join(SQL("r.{} = s.{}").format(Identifier(one), Identifier(other)) for one, other in pairs)
@@ -80,22 +89,24 @@ def _foreign(connection: Connection[Any], layout: Layout, key: ForeignKey) -> Vi
         "SELECT s.rowcall_number FROM {} s WHERE {} AND NOT EXISTS (SELECT FROM {} r WHERE {} OFFSET 0) AND {}"
     ).format(STAGE, there, table, same, _written(layout, key.columns))
     if (key.table_schema, key.table_name) == (layout.target.schema, layout.target.name):
-        numbers = _without_companion(connection, layout, key, select)
+        numbers = _without_companion(connection, ask, layout, key, select)
     else:
-        numbers = _numbers(connection, select)
+        numbers = ask(connection, select)
     return Violation(numbers, "foreign", key.name, key.columns, key.table_name)
 
 
-def _without_companion(connection: Connection[Any], layout: Layout, key: ForeignKey, select: Composed) -> list[int]:
+def _without_companion(
+    connection: Connection[Any], ask: _Asking, layout: Layout, key: ForeignKey, select: Composed
+) -> list[int]:
     """Of rows that refer to none of their table: those that refer to none that comes with them either."""
     if not set(key.table_columns) <= set(layout.staged):
-        return _numbers(connection, select)
+        return ask(connection, select)
     pairs = list(zip(key.table_columns, key.columns, strict=True))
     same = SQL(" AND ").join(SQL("x.{} = s.{}").format(Identifier(one), Identifier(other)) for one, other in pairs)
     lost: list[int] = []
     while True:
         # who refers to a row that doesn't get in doesn't get in
-        found = _numbers(
+        found = ask(
             connection,
             SQL(
                 "SELECT l.rowcall_number FROM ({select}) l JOIN {stage} s ON s.rowcall_number = l.rowcall_number "
@@ -108,7 +119,7 @@ def _without_companion(connection: Connection[Any], layout: Layout, key: Foreign
         lost += found
 
 
-def _unique(connection: Connection[Any], layout: Layout, index: UniqueIndex) -> Violation:
+def _unique(connection: Connection[Any], ask: _Asking, layout: Layout, index: UniqueIndex) -> Violation:
     select = SQL(
         "SELECT s.rowcall_number FROM {stage} s CROSS JOIN {found} "
         "LEFT JOIN {match} m ON m.number = s.rowcall_number "
@@ -119,10 +130,10 @@ def _unique(connection: Connection[Any], layout: Layout, index: UniqueIndex) -> 
         match=MATCH,
         written=_written(layout, index.columns),
     )
-    return Violation(_numbers(connection, select), "unique", index.name, index.columns)
+    return Violation(ask(connection, select), "unique", index.name, index.columns)
 
 
-def _check(connection: Connection[Any], layout: Layout, check: Check) -> Violation:
+def _check(connection: Connection[Any], ask: _Asking, layout: Layout, check: Check) -> Violation:
     # where a blank leaves the value that is there, PostgreSQL alone can judge
     kept = [name for name in check.columns if layout.target.columns[name].not_null]
     blank = SQL(" OR ").join([SQL("false"), *(SQL("s.{} IS NULL").format(Identifier(name)) for name in kept)])
@@ -134,4 +145,4 @@ def _check(connection: Connection[Any], layout: Layout, check: Check) -> Violati
         blank,
         matched,
     )
-    return Violation(_numbers(connection, select), "check", check.name, check.columns)
+    return Violation(ask(connection, select), "check", check.name, check.columns)

@@ -86,6 +86,23 @@ ORDER BY c.relname
 -- The exclusion constraints of a table.
 SELECT conname FROM pg_constraint WHERE conrelid = %(oid)s AND contype = 'x' ORDER BY conname
 
+-- target_plain --
+-- Whether nothing but constraints has a say in what a table takes from us, and the columns of it that others refer to.
+SELECT c.relkind = 'r' AND NOT (c.relispartition OR c.relhassubclass OR c.relhasrules OR c.relrowsecurity)
+       AND has_table_privilege(c.oid, 'INSERT') AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'SELECT')
+       AND NOT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = c.oid)
+       AND NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = c.oid AND (NOT tgisinternal OR tgenabled <> 'O'))
+       AND NOT EXISTS (SELECT FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+                       WHERE a.attrelid = c.oid AND a.attnum > 0 AND (a.attgenerated <> '' OR t.typtype NOT IN ('b', 'e')))
+       AND NOT EXISTS (SELECT FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_am m ON m.oid = x.relam
+                       WHERE i.indrelid = c.oid AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL OR i.indnullsnotdistinct
+                           OR i.indisexclusion OR NOT i.indisvalid OR m.amname NOT IN ('btree', 'hash')))
+       AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = c.oid AND (k.contype = 'x' OR k.condeferrable
+                           OR NOT coalesce((to_jsonb(k)->>'conenforced')::boolean, true))) AS plain,
+       ARRAY(SELECT DISTINCT a.attname::text FROM pg_constraint k JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY (k.confkey)
+             WHERE k.contype = 'f' AND k.confrelid = c.oid) AS referred_to
+FROM pg_class c WHERE c.oid = %(oid)s
+
 -- target_foreign --
 -- The foreign keys of a table.
 SELECT k.conname AS name,
