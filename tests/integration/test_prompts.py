@@ -1,65 +1,95 @@
-"""`rowcall import` asks at a terminal where it isn't sure, and waits elsewhere."""
+"""`rowcall import` asks at a terminal where it isn't sure, and waits elsewhere: columns, values, plan."""
 
 import os
-import pty
-import select
 import subprocess
-import time
+from collections.abc import Generator
+from contextlib import contextmanager
 
 import pytest
 
 from .command import COMMAND
+from .terminal import CONTROL_C, DOWN, ENTER, ESCAPE, Terminal
 from .workspace import Workspace
 
 pytestmark = pytest.mark.parametrize("shared_server", ["embedded18"], indirect=True)
 UNSURE = ("Kontakt,who", "ada@example.org,Ada", "bob@example.org,Bob")
-DOWN, ENTER, ESCAPE = b"\x1b[B", b"\r", b"\x1b"
+_IMPORTERS = '''
+from rowcall import Fingerprint, Flow, Importer, Lookup, Text, Update
 
 
-class Terminal:
-    """A command at a terminal, and somebody who reads and types."""
+class Visits(Importer):
+    """Visits to countries."""
 
-    def __init__(self, workspace: Workspace, *arguments: str) -> None:
-        self.master, slave = pty.openpty()
-        environment = {**os.environ, **workspace.environment, "TERM": "xterm", "COLUMNS": "120", "LINES": "40"}
-        self.process = subprocess.Popen(
-            [COMMAND, *arguments],
-            cwd=workspace.folder,
-            env=environment,
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            start_new_session=True,
-        )
-        os.close(slave)
-        self.seen = ""
+    target = "visit"
+    key = "code"
+    on_match = Update()
+    flow = Flow(preview=True)
+    code = Text(required=True)
+    country_id = Lookup("country", by="name", on_missing="ask")
 
-    def until(self, text: str) -> None:
-        """Read until something is shown that wasn't before."""
-        deadline = time.monotonic() + 60
-        while text not in self.seen:
-            assert time.monotonic() < deadline, self.seen
-            if select.select([self.master], [], [], 0.2)[0]:
-                try:
-                    self.seen += os.read(self.master, 10_000).decode("utf-8", "replace")
-                except OSError:
-                    break
-        assert text in self.seen, self.seen
-        self.seen = self.seen.partition(text)[2]
 
-    def type(self, keys: bytes) -> None:
-        os.write(self.master, keys)
+class Members(Importer):
+    """Members, whose names hardly change."""
 
-    def ends(self) -> int:
-        """Its exit code."""
-        deadline = time.monotonic() + 60
-        while self.process.poll() is None and time.monotonic() < deadline:
-            if select.select([self.master], [], [], 0.1)[0]:
-                try:
-                    self.seen += os.read(self.master, 10_000).decode("utf-8", "replace")
-                except OSError:
-                    break
-        return self.process.wait(10)
+    target = "people"
+    key = "email"
+    on_match = Update()
+    fingerprint = Fingerprint(identity=("name",), least=2)
+    email = Text(required=True)
+    name_ = Text(required=True)
+'''
+_TABLES = """
+    CREATE TABLE country (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text UNIQUE);
+    CREATE TABLE visit (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, code text UNIQUE, country_id int);
+    INSERT INTO country (name) VALUES ('Germany'), ('France');
+    INSERT INTO people (email, name) SELECT 'p' || n, 'P' || n FROM generate_series(1, 20) n;
+"""
+VISITS = ("xyz,country_id", "a,Germany", "b,Gondor", "c,Gondor")
+
+
+@pytest.fixture
+def travels(workspace: Workspace) -> Workspace:
+    (workspace.folder / "importers.py").write_text(_IMPORTERS)
+    with workspace.database.connect() as connection:
+        connection.execute(_TABLES)
+    return workspace
+
+
+@contextmanager
+def served(workspace: Workspace) -> Generator[str]:
+    """The address of a service with a worker."""
+    environment = {**os.environ, **workspace.environment}
+    command = [COMMAND, "serve", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as service:
+        try:
+            assert service.stdout is not None
+            yield service.stdout.readline().split()[-1]
+        finally:
+            service.terminate()
+
+
+@pytest.fixture(params=["here", "there"])
+def where(request: pytest.FixtureRequest, travels: Workspace) -> Generator[list[str]]:
+    """The options for commands that work here, or have a server work."""
+    if request.param == "here":
+        yield []
+    else:
+        with served(travels) as url:
+            yield ["--server", url]
+
+
+def members(wrong: int) -> list[str]:
+    return ["email,name", *(f"p{n},{'Bob' if n <= wrong else f'P{n}'}" for n in range(1, 21))]
+
+
+def latest(workspace: Workspace) -> tuple[str, str]:
+    """The number of the job and its state."""
+    ((number, state),) = workspace.ask("SELECT number, state FROM rowcall.job")
+    return number, state
+
+
+def written(workspace: Workspace) -> list[tuple[str, int | None]]:
+    return [(code, country) for code, country in workspace.ask("SELECT code, country_id FROM visit ORDER BY 1")]
 
 
 def test_columns_are_asked_for_at_a_terminal_and_the_import_goes_on(workspace: Workspace) -> None:
@@ -67,9 +97,7 @@ def test_columns_are_asked_for_at_a_terminal_and_the_import_goes_on(workspace: W
     at = Terminal(workspace, "import", str(file), "--into", "people")
     at.until("email come from?")
     at.type(b"same" + b"\x7f" * 4 + b"xyz" + ENTER)
-    at.until("Is that right?")
-    at.until("Esc: leave it waiting")
-    at.type(DOWN + DOWN + ENTER)
+    at.answer("Is that right?", DOWN + DOWN + ENTER)
     assert at.ends() == 0, at.seen
     assert workspace.ask("SELECT email, name FROM people ORDER BY 1") == [
         ("ada@example.org", "Ada"),
@@ -77,16 +105,143 @@ def test_columns_are_asked_for_at_a_terminal_and_the_import_goes_on(workspace: W
     ]
 
 
-def test_whoever_leaves_finds_the_job_waiting(workspace: Workspace) -> None:
-    file = workspace.file(*UNSURE)
-    at = Terminal(workspace, "import", str(file), "--into", "people")
-    at.until("Esc: leave it waiting")
-    at.type(ESCAPE)
+def test_a_terminal_is_asked_for_columns_then_values_then_the_plan(travels: Workspace, where: list[str]) -> None:
+    at = Terminal(travels, "import", str(travels.file(*VISITS)), "--into", "visits", *where)
+    at.answer("code come from?", b"xyz" + ENTER)
+    at.answer("Is that right?", ENTER)
+    at.answer("what is 'Gondor'?", b"leave the field" + ENTER)
+    at.until("= 3 created")
+    at.answer("Is that to be done?", ENTER)
+    at.until("COMPLETED")
+    assert at.ends() == 0, at.seen
+    assert written(travels) == [("a", 1), ("b", None), ("c", None)]
+
+
+def test_whoever_leaves_at_any_question_finds_the_job_there_and_goes_on(travels: Workspace, where: list[str]) -> None:
+    at = Terminal(travels, "import", str(travels.file(*VISITS)), "--into", "visits", *where)
+    at.answer("code come from?", ESCAPE)
     at.until("rowcall map ")
+    assert at.ends() == 3, at.seen
+    number, state = latest(travels)
+    assert state == "COLUMN_MAPPING"
+
+    at = Terminal(travels, "resume", number, *where)
+    at.answer("code come from?", b"xyz" + ENTER)
+    at.answer("Is that right?", ENTER)
+    at.answer("what is 'Gondor'?", CONTROL_C)
+    at.until(" ".join(["rowcall values", number, *where]))
+    assert (at.ends(), latest(travels)[1]) == (3, "CELL_MAPPING"), at.seen
+
+    at = Terminal(travels, "resume", number, *where)
+    at.answer("what is 'Gondor'?", b"leave the field" + ENTER)
+    at.answer("Is that to be done?", ESCAPE)
+    at.until(" ".join(["rowcall submit", number, *where]))
+    assert (at.ends(), latest(travels)[1], written(travels)) == (0, "VALIDATED", []), at.seen
+
+    at = Terminal(travels, "resume", number, *where)
+    at.answer("Is that to be done?", ENTER)
+    assert at.ends() == 0, at.seen
+    assert len(written(travels)) == 3
+
+
+def test_from_the_plan_one_can_go_back_to_the_columns_or_give_it_up(travels: Workspace) -> None:
+    file = travels.file("code,other", "a,Germany", "b,France")
+    at = Terminal(travels, "import", str(file), "--into", "visits")
+    at.answer("Is that to be done?", b"change" + ENTER)
+    at.answer("Is that right?", b"change" + ENTER)
+    at.answer("Which column?", b"other" + ENTER)
+    at.answer("column 'other'?", b"country" + ENTER)
+    at.answer("Is that right?", ENTER)
+    at.answer("Is that to be done?", b"cancel" + ENTER)
+    at.until("CANCELLED")
+    assert at.ends() == 1
+    assert written(travels) == []
+
+
+def test_rows_that_fail_are_shown_before_anybody_agrees(travels: Workspace) -> None:
+    file = travels.file("code,country_id", "a,Germany", ",France")
+    at = Terminal(travels, "import", str(file), "--into", "visits")
+    at.until("REQUIRED")
+    at.answer("Is that to be done?", DOWN + ENTER)
+    at.until("code")
+    at.answer("Is that to be done?", b"commit" + ENTER)
+    at.until("COMPLETED_WITH_ERRORS")
+    assert at.ends() == 2
+    assert written(travels) == [("a", 1)]
+
+
+def test_a_plan_that_changed_while_it_was_looked_at_is_shown_again(travels: Workspace) -> None:
+    file = travels.file("code,country_id", "a,Germany", ",France")
+    at = Terminal(travels, "import", str(file), "--into", "visits")
+    at.answer("Is that to be done?", b"")
+    number, _ = latest(travels)
+    assert travels.run("edit", number, "2", "--set", "code=b").status == 0
+    at.type(ENTER)
+    at.until("another plan")
+    at.until("= 2 created")
+    at.answer("Is that to be done?", ENTER)
+    assert at.ends() == 0, at.seen
+    assert written(travels) == [("a", 1), ("b", 2)]
+
+
+def test_what_somebody_else_did_meanwhile_is_told_and_looked_at(travels: Workspace) -> None:
+    at = Terminal(travels, "import", str(travels.file("code,country_id", "a,Germany")), "--into", "visits")
+    at.answer("Is that to be done?", b"")
+    number, _ = latest(travels)
+    assert travels.run("cancel", number).status == 0
+    at.type(ENTER)
+    at.until("submit is not possible now")
+    at.until("CANCELLED")
+    assert at.ends() == 1
+
+
+def test_a_file_that_differs_from_the_target_is_shown_and_asked_about(travels: Workspace, where: list[str]) -> None:
+    """A7: nothing goes on by itself, and who said so is kept."""
+    at = Terminal(travels, "import", str(travels.file(*members(2))), "--into", "members", *where)
+    at.until("Bob")
+    at.answer("Is it the right file?", ENTER)
+    number, state = latest(travels)
+    at.until(" ".join(["rowcall acknowledge", number, *where]))
+    assert (at.ends(), state) == (3, "FINGERPRINT_WARN"), at.seen
+    at = Terminal(travels, "resume", number, *where)
+    at.answer("Is it the right file?", b"all the same" + ENTER)
+    at.until("COMPLETED")
+    assert at.ends() == 0, at.seen
+    assert travels.json("fingerprint", number)["acknowledgedBy"]
+
+
+@pytest.mark.parametrize(
+    ("importer", "lines", "state", "status", "commands"),
+    [
+        ("visits", VISITS, "COLUMN_MAPPING", 3, ["map"]),
+        ("visits", ("code,country_id", "a,Gondor"), "CELL_MAPPING", 3, ["values"]),
+        ("members", members(2), "FINGERPRINT_WARN", 3, ["fingerprint", "acknowledge", "cancel"]),
+        ("members", members(10), "FINGERPRINT_ABORT", 3, ["fingerprint", "cancel"]),
+        ("visits", ("code,country_id", "a,Germany"), "VALIDATED", 0, ["preview", "submit", "cancel"]),
+    ],
+)
+def test_where_nobody_sits_the_job_waits_and_tells_how_to_go_on(
+    travels: Workspace, importer: str, lines: tuple[str, ...], state: str, status: int, commands: list[str]
+) -> None:
+    done = travels.run("import", travels.file(*lines), "--into", importer, "--ask", "unsure")
+    number, at = latest(travels)
+    assert (at, done.status) == (state, status), done.out + done.err
+    for command in commands:
+        assert f"rowcall {command} {number}" in done.out
+
+
+def test_programs_at_a_terminal_are_not_asked(travels: Workspace) -> None:
+    file = travels.file("code,country_id", "a,Gondor")
+    at = Terminal(travels, "import", str(file), "--into", "visits", "--json")
+    at.until('"CELL_MAPPING"')
     assert at.ends() == 3
 
 
-def test_where_nobody_sits_the_job_waits_and_tells_how_to_go_on(workspace: Workspace) -> None:
-    done = workspace.run("import", workspace.file(*UNSURE), "--into", "people", "--ask", "unsure")
-    assert done.status == 3
-    assert "rowcall map " in done.out
+def test_a_service_tells_the_same_where_nobody_sits(travels: Workspace) -> None:
+    with served(travels) as url:
+        file = travels.file("code,country_id", "a,Gondor")
+        done = travels.run("import", file, "--into", "visits", "--server", url)
+        number, _ = latest(travels)
+        assert (done.status, f"rowcall values {number} --server {url}" in done.out) == (3, True), done.out + done.err
+        again = travels.run("resume", number, "--server", url)
+        assert (again.status, f"rowcall values {number} --server {url}" in again.out) == (3, True), again.err

@@ -40,7 +40,7 @@ def members(workspace: Workspace) -> Workspace:
 def brought(members: Workspace, wrong: int, season: str = "2026") -> dict[str, Any]:
     lines = [f"p{n},{'Bob' if n <= wrong else f'p{n}'}" for n in range(1, 21)]
     file = members.file("email,name", *lines)
-    status = 1 if wrong else 0
+    status = 3 if wrong else 0
     return members.json("import", file, "--into", "members", "--context", f"season={season}", status=status)
 
 

@@ -19,9 +19,11 @@ from rowcall.errors import Final, RowcallError
 from rowcall.model import Code, State
 
 SHOWN = 10
+"""Failed rows that are shown."""
 STOPPED = (State.FINGERPRINT_WARN, State.FINGERPRINT_ABORT)
 """Where a job waits because its file differs from the target."""
-"""Failed rows that are shown."""
+_WAITING = (State.COLUMN_MAPPING, State.CELL_MAPPING, *STOPPED)
+"""Where a job waits for somebody to say something without which there is no plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +38,8 @@ class End:
     milliseconds: int
     fingerprint: Fingerprint | None = None
     """What was found when the file was compared with the target, if it was."""
+    server: str | None = None
+    """The address of the service that worked on it, if one did."""
 
 
 def tell_end(end: End, failure: RowcallError | None, *, as_json: bool) -> NoReturn:
@@ -79,7 +83,7 @@ def say(text: str) -> None:
 def _exit_code(job: Job) -> int:
     if job.state in (State.COMPLETED, State.COMPLETED_WITH_ERRORS, State.VALIDATED):
         return 2 if job.counts.failed else 0
-    if job.state == State.COLUMN_MAPPING:
+    if job.state in _WAITING:
         return 3
     return 0 if job.state == State.REVERTED else 1
 
@@ -133,6 +137,8 @@ def _show(console: Console, end: End) -> None:
         show_fingerprint(console, end.fingerprint, SHOWN)
     if said := _what_now(job):
         console.print(said)
+    for what, command in _ways_on(job, end.server):
+        console.print(f"{what}: [bold]{command}[/]", soft_wrap=True)
 
 
 def way_on(state: str, number: str) -> str:
@@ -143,23 +149,20 @@ def way_on(state: str, number: str) -> str:
 
 
 def _what_now(job: Job) -> str:
-    if job.state in STOPPED:
-        return f"Nothing is changed. {way_on(job.state, job.number)}"
-    if job.dry_run:
+    if job.state == State.FINGERPRINT_WARN:
+        return "It waits: some rows differ from the target. Nothing is changed."
+    if job.state == State.FINGERPRINT_ABORT:
+        return "Too many rows differ from the target. Nothing is changed."
+    if job.dry_run and job.state in (State.VALIDATED, State.INVALID):
         return "A dry run: nothing was changed."
     if job.state == State.VALIDATED:
-        ways = (
-            f"See it with: [bold]rowcall preview {job.number}[/]\nCommit it with: [bold]rowcall submit {job.number}[/]"
-        )
-        return f"This is its plan: nothing is changed yet.\n{ways}"
+        return "This is its plan: nothing is changed yet."
     if job.state == State.COLUMN_MAPPING:
-        see = f"[bold]rowcall map {job.number}[/]"
-        return f"It waits: it isn't sure which column is which field. See them, and say it, with: {see}"
+        return "It waits: it isn't sure which column is which field."
     if job.state == State.CELL_MAPPING:
-        see = f"[bold]rowcall values {job.number}[/]"
-        return f"It waits: nobody has said what some values stand for. See them, and say it, with: {see}"
+        return "It waits: nobody has said what some values stand for."
     if job.state == State.PAUSED:
-        return f"It is paused. Go on with: [bold]rowcall resume {job.number}[/]"
+        return "It is paused."
     if job.state == State.CANCELLED:
         return "It was cancelled: what is done stays done, the other rows were not touched."
     if job.state == State.SUPERSEDED:
@@ -170,3 +173,22 @@ def _what_now(job: Job) -> str:
     if job.state == State.INVALID:
         return f"[red]Nothing was imported:[/] {job.importer} takes all rows of a file or none."
     return ""
+
+
+_QUESTIONS = "Be asked at a terminal"
+_WAYS: dict[str, dict[str, str]] = {
+    State.COLUMN_MAPPING: {"map": "See the columns, and say which they are", "resume": _QUESTIONS},
+    State.CELL_MAPPING: {"values": "See the values, and say what they stand for", "resume": _QUESTIONS},
+    State.FINGERPRINT_WARN: {"fingerprint": "See all of them", "acknowledge": "Go on", "cancel": "End it"},
+    State.FINGERPRINT_ABORT: {"fingerprint": "See all of them", "cancel": "End it"},
+    State.VALIDATED: {"preview": "See it", "submit": "Commit it", "cancel": "End it"},
+    State.PAUSED: {"resume": "Go on"},
+}
+
+
+def _ways_on(job: Job, server: str | None) -> list[tuple[str, str]]:
+    """What can be done with a job that waits: what it is for, and the command."""
+    if job.dry_run and job.state == State.VALIDATED:
+        return []
+    there = f" --server {server}" if server else ""
+    return [(what, f"rowcall {name} {job.number}{there}") for name, what in _WAYS.get(job.state, {}).items()]

@@ -67,8 +67,9 @@ def import_file(
     """Bring the rows of a file into the table of an importer, and tell what became of each.
 
     The same command again goes on with a job that was interrupted.
-    What it isn't sure of it asks at a terminal; elsewhere the job waits, and it is told how to go on.
-    Exit code 0: every row is in; 2: some rows failed; 3: it waits for somebody; 1: the import failed.
+    At a terminal it asks what it isn't sure of, and shows the plan of a job that waits for that to be agreed to.
+    Elsewhere the job waits, and it is told how to go on.
+    Exit code 0: every row is in, or planned; 2: some rows failed; 3: it waits for an answer; 1: the import failed.
     """
     with failing(as_json=as_json):
         config = ImportConfig(
@@ -99,7 +100,10 @@ def resume(
     as_json: AsJson = False,
     server: Server = None,
 ) -> None:
-    """Go on with a job that was interrupted or paused. One that waits after its preview goes on with `submit`."""
+    """Go on with a job that was interrupted or paused; at a terminal, with the questions of one that waits.
+
+    Elsewhere one that waits after its preview goes on with `submit`.
+    """
     with failing(as_json=as_json):
         if client := client_of(server):
             only_here(client, workers=workers)

@@ -16,7 +16,7 @@ import psycopg
 from psycopg import Connection
 from rich.console import Console
 
-from rowcall.cli.conversation import answered
+from rowcall.cli.conversation import answered, is_asked
 from rowcall.cli.ended import SHOWN, End, failing, say, tell_end, waits_for_submit, way_on
 from rowcall.cli.local import Local, as_answer, told_job
 from rowcall.cli.progress import job_progress
@@ -92,7 +92,7 @@ def import_here(
 
 def resume_here(job: str, *, workers: int | None, as_json: bool) -> NoReturn:
     """Go on with a job."""
-    _go_on(job, _take_up, workers=workers, as_json=as_json)
+    _go_on(job, partial(_take_up, as_json=as_json), workers=workers, as_json=as_json)
 
 
 def submit_here(job: str, plan: str | None, *, workers: int | None, as_json: bool) -> NoReturn:
@@ -156,8 +156,10 @@ def _say_taken_up(job: Job) -> None:
     say(f"Job {job.number} of {job.created_at:%Y-%m-%d %H:%M} was to do the same and was interrupted: going on.")
 
 
-def _take_up(control: Connection[Any], job: Job) -> None:
-    """See that the job can go on."""
+def _take_up(control: Connection[Any], job: Job, *, as_json: bool) -> None:
+    """See that the job can go on, or that somebody is there to be asked."""
+    if is_asked(job.state, moves.allowed(job), as_json=as_json):
+        return
     if "submit" in moves.allowed(job):
         raise waits_for_submit(job.number)
     if job.state is State.PAUSED:
@@ -187,6 +189,7 @@ def _carry_out(run: Run, job: Job, *, as_json: bool) -> NoReturn:
     """Work on the job, and tell how it ended."""
     failure, goes_on = None, True
     while goes_on:
+        run.stop = threading.Event()  # that it was to wait has stopped the work before
         try:
             with job_progress(quiet=as_json) as run.tell, _stoppable(run.stop):
                 run_job(run, job)

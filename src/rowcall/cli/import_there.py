@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import NoReturn
 
-from rowcall.cli.conversation import answered
+from rowcall.cli.conversation import answered, is_asked, waits
 from rowcall.cli.ended import SHOWN, STOPPED, End, failing, tell_end, waits_for_submit, way_on
 from rowcall.cli.progress import job_progress
 from rowcall.client import Client, ImportConfig, Job, View
@@ -30,7 +30,7 @@ def resume_there(client: Client, name: str, *, as_json: bool) -> NoReturn:
     with client:
         with failing(as_json=as_json):
             job = client.job(name)
-            move = _way_on(client, job)
+            move = _way_on(client, job, as_json=as_json)
             job = move(job) if move else job
         _follow(client, job, as_json=as_json)
 
@@ -59,8 +59,10 @@ def _begun(client: Client, file: str, into: str, config: ImportConfig, *, as_jso
         raise Retryable(Code.INTERRUPTED, "The upload was interrupted.", hint=hint) from None
 
 
-def _way_on(client: Client, job: Job) -> Callable[[Job], Job] | None:
-    """What takes the job on; None for one that goes on by itself."""
+def _way_on(client: Client, job: Job, *, as_json: bool) -> Callable[[Job], Job] | None:
+    """What takes the job on; None for one that goes on by itself, or when somebody is asked."""
+    if is_asked(job.state, job.allowed, as_json=as_json):
+        return None
     for name, move in (("resume", client.resume), ("start", client.start)):
         if name in job.allowed:
             return move
@@ -71,7 +73,7 @@ def _way_on(client: Client, job: Job) -> Callable[[Job], Job] | None:
         raise Final(Code.SUPERSEDED, told, hint=f"Go on with job {job.superseded_by.number}.")
     if "submit" in job.allowed:
         raise waits_for_submit(job.number)
-    if job.rests:
+    if job.rests and not waits(job.state, job.allowed):
         what = "was a dry run" if job.dry_run and job.state == State.VALIDATED else f"is {job.state}"
         told = f"Job {job.number} {what}: there is nothing to go on with."
         raise Final(Code.WRONG_STATE, told, hint="Import the file again for another job.")
@@ -119,6 +121,7 @@ def _look(client: Client, job: Job) -> End:
         failed=list(failed),
         milliseconds=receipt.duration_ms,
         fingerprint=client.fingerprint(job) if job.state in STOPPED else None,
+        server=client.url,
     )
 
 

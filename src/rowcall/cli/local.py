@@ -82,6 +82,11 @@ class Local(LocalColumns, LocalValues):
         told = preview_of(self._connection, found, load_registry().by_name().get(found.importer))
         return as_answer(answers.Preview, told)
 
+    def submit(self, job: str, plan: str | None = None) -> answers.Job:
+        """Agree to this plan of a job and no other; None: whatever it is."""
+        digests = {plan or moves.ANY_PLAN}
+        return self._moved(job, lambda connection, found: moves.submit(connection, found, digests)[0])
+
     def receipt(self, job: str) -> answers.Receipt:
         """A job on one page."""
         found = jobs.get_job(self._connection, job)

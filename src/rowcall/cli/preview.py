@@ -25,7 +25,10 @@ def preview(job: _Job, as_json: AsJson = False, server: Server = None) -> None:
     if as_json:
         typer.echo(document(made))
     else:
-        show(screen(), made)
+        show_plan(screen(), made)
+        if made.state == State.VALIDATED:
+            how = f"rowcall submit {made.number} --plan {made.digest}"
+            screen().print(f"Commit it with: [bold]{how}[/]", soft_wrap=True)
 
 
 def submit(
@@ -55,7 +58,7 @@ def submit(
     submit_here(job, plan, workers=workers, as_json=as_json)
 
 
-def show(console: Console, made: Preview) -> None:
+def show_plan(console: Console, made: Preview) -> None:
     """The plan for a person: the balance first."""
     counts = made.counts
     console.print(f"[bold]Plan of job {made.number}[/]  {coloured(made.state, counts.failed)}")
@@ -70,5 +73,3 @@ def show(console: Console, made: Preview) -> None:
         problems = [(f"{p.count:,}", p.status, literal(p.code), literal(p.field or "")) for p in made.problems]
         console.print(table(("rows", "status", "issue", "field"), problems, whole=2, width=console.width))
     console.print(f"[dim]as of {made.as_of:%Y-%m-%d %H:%M:%S} UTC, plan {made.digest}[/]")
-    if made.state == State.VALIDATED:
-        console.print(f"Commit it with: [bold]rowcall submit {made.number} --plan {made.digest}[/]", soft_wrap=True)
