@@ -87,7 +87,7 @@ def test_interrupted_atomic_job_has_written_nothing_and_goes_on(database: Databa
 def test_job_that_the_database_stops_says_why_and_goes_on(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, sabotage: LiteralString
 ) -> None:
-    monkeypatch.setattr("rowcall.engine.run._PASSING", {Code.DATABASE_BUSY: 3})  # else it waits for half a minute
+    monkeypatch.setattr("rowcall.engine.running._PASSING", {Code.DATABASE_BUSY: 3})  # else it waits for half a minute
     sql(database, "CREATE TABLE t (id int PRIMARY KEY, amount int)")
     sql(
         database,

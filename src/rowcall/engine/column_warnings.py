@@ -11,7 +11,7 @@ from typing import Any, Literal
 import polars as pl
 from psycopg import Connection
 
-from rowcall.engine.map import readings_of, with_reading
+from rowcall.engine.readings import readings_of, with_reading
 from rowcall.engine.templates import Drift, drift_of, template_of
 from rowcall.engine.verify import verify
 from rowcall.errors import Final

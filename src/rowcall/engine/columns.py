@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 from psycopg import Connection
 
-from rowcall.engine.map import asking, check_field, is_asked, near_miss, required_without
+from rowcall.engine.asking import asking, is_asked
+from rowcall.engine.map import check_field, near_miss, required_without
 from rowcall.engine.moves import require
 from rowcall.engine.templates import drift_of, template_of
 from rowcall.engine.work import needed_by

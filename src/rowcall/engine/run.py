@@ -1,23 +1,20 @@
 """Takes a job from its file to its last outcome. Safe to call again at any time, after anything."""
 
-import secrets
-import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import polars as pl
 import psycopg
 from psycopg import Connection
 
-from rowcall.config import Settings
 from rowcall.engine import ask_values, observe
 from rowcall.engine.answers import Unsettled
+from rowcall.engine.asking import asking
 from rowcall.engine.columns import asks
-from rowcall.engine.commit import Hopes, Route, commit_next, shortest_route
+from rowcall.engine.commit import Hopes, commit_next, shortest_route
 from rowcall.engine.duplicates import decide_duplicates
 from rowcall.engine.failures import failure_of
 from rowcall.engine.fetch import fetch_file
@@ -33,12 +30,13 @@ from rowcall.engine.finish import (
     start_processing,
 )
 from rowcall.engine.ingest import Ingesting, ingest, open_file
-from rowcall.engine.items import process_items
-from rowcall.engine.map import asking, blank_is_none, decide_readings, map_columns, watched
+from rowcall.engine.labour import work_off
+from rowcall.engine.map import map_columns
 from rowcall.engine.moves import granted, mismatch
 from rowcall.engine.pace import Pace
+from rowcall.engine.readings import blank_is_none, decide_readings, watched
 from rowcall.engine.reprocess import try_again
-from rowcall.engine.scratch import Scratch
+from rowcall.engine.running import Run, check_stop, may_pass, scratch_of, watching
 from rowcall.engine.second_look import look_again, plan_together, refers_to_itself, some_failed
 from rowcall.engine.sequences import keep_ahead
 from rowcall.engine.templates import known_of, usable_constants
@@ -48,7 +46,7 @@ from rowcall.engine.whole_file import process_whole_file
 from rowcall.engine.work import NO_TARGET, Work, needed_by, prepare_work
 from rowcall.errors import Final, Retryable, RowcallError
 from rowcall.formats import Reading
-from rowcall.importer import Importer, ItemImporter, WholeFileImporter
+from rowcall.importer import ItemImporter, WholeFileImporter
 from rowcall.model import WORKING, Code, Progress, State, Wish
 from rowcall.store import jobs, staging
 from rowcall.store.db import Database, translated
@@ -56,40 +54,10 @@ from rowcall.store.fingerprints import check_of, forget_check, keep_check
 from rowcall.store.jobs import Job
 from rowcall.store.mappings import add_columns, columns_of, set_doubts, set_filled
 from rowcall.store.queries import query
-from rowcall.store.rows import pending_batches
 
-_TOLD_EVERY = 0.25
 _NOTED_EVERY = 0.5
 """Seconds between notes of how much of a file is brought in."""
-_ROUND = 0.01
-_LONGEST_ROUND = 1.0
-"""Seconds between rounds: what still waits then is in the hands of others. They double while nothing changes."""
-_WATCHED_EVERY = 0.3
-_MOST_FAILURES = 20
-"""In a row, of one batch, before the work is given up; the job can be resumed."""
 _UNWRITTEN = (State.UPLOADED, State.COLUMN_MAPPING, State.CELL_MAPPING, State.FINGERPRINT_CHECK)
-_PASSING: dict[str, int] = {
-    Code.DATABASE_GONE: _MOST_FAILURES,
-    Code.DATABASE_BUSY: _MOST_FAILURES,
-    Code.FILE_STORE_AWAY: 6,
-}
-"""What may pass by itself, and how often it is waited for. Clients of file stores try again themselves."""
-
-
-@dataclass(slots=True)
-class Run:
-    """One process working on one job: what it needs, and where to tell how it goes."""
-
-    database: Database
-    importer: type[Importer]
-    settings: Settings
-    tell: Callable[[Progress], None] = lambda _: None
-    stop: threading.Event = field(default_factory=threading.Event)
-    """Set by whoever wants this job's work to end at the next occasion."""
-    yields: Callable[[], bool] = lambda: False
-    """Whether to make room for other jobs; asked only when that costs little."""
-    name: str = field(default_factory=lambda: secrets.token_hex(8))
-    """By which it is told from others; hosts that share a folder have the same process numbers."""
 
 
 def advance(run: Run, control: Connection[Any], job: Job) -> Job:
@@ -104,7 +72,7 @@ def advance(run: Run, control: Connection[Any], job: Job) -> Job:
         State.REVERTING: _take_back,
     }
     while (step := steps.get(job.state)) and job.wish is not Wish.HOLD:
-        _check(run, job)
+        check_stop(run, job)
         job = observe.observed(control, job, partial(_unless_asked, step, run, control, job))
     return job
 
@@ -116,27 +84,8 @@ def _unless_asked(
     try:
         return step(run, control, job)
     except Unsettled as unsettled:
-        work = prepare_work(control, job, run.importer, _scratch(run, job), dry=True)
+        work = prepare_work(control, job, run.importer, scratch_of(run, job), dry=True)
         return ask_values.stop_to_ask(control, work, unsettled)
-
-
-def _scratch(run: Run, job: Job) -> Scratch:
-    return Scratch(run.settings.data_dir / "scratch" / str(job.id) / run.name)
-
-
-def _interrupted(job: Job) -> RowcallError:
-    return Retryable(
-        Code.INTERRUPTED,
-        f"Job {job.number} was interrupted; what is done stays done.",
-        hint=f"Finish it with: rowcall resume {job.number}",
-        over_http=f"Workers go on with it; if it is paused, POST /v1/imports/{job.id}/resume.",
-    )
-
-
-def _check(run: Run, job: Job) -> None:
-    """Raise when the work is to stop."""
-    if run.stop.is_set():
-        raise _interrupted(job)
 
 
 # --------------------------------------------------------------------------------------------------- from file to rows
@@ -153,7 +102,7 @@ def _bring_in(run: Run, control: Connection[Any], job: Job) -> Job:
     def tell(rows: int, done: int, total: int) -> None:
         nonlocal noted
         run.tell(Progress(phase="reading", rows=rows, done=done, total=total))
-        _check(run, job)
+        check_stop(run, job)
         if job.background and time.monotonic() - noted > _NOTED_EVERY:
             jobs.note_percent_read(control, job, min(100.0, 1000 * done // max(1, total) / 10))
             noted = time.monotonic()
@@ -163,7 +112,7 @@ def _bring_in(run: Run, control: Connection[Any], job: Job) -> Job:
         reading.settle()
         if not columns_of(control, job.id):
             job = _first_mapping(run, control, job, reading, needed)
-        scratch = _scratch(run, job)
+        scratch = scratch_of(run, job)
         scratch.clear()
         how = Ingesting(
             pace=_pace(run),
@@ -203,7 +152,7 @@ def _fetch(run: Run, control: Connection[Any], job: Job) -> Job:
     def tell(done: int, total: int) -> None:
         run.tell(Progress(phase="fetching", rows=0, done=done, total=total))
 
-    return fetch_file(control, job, run.settings, check=partial(_check, run, job), tell=tell)
+    return fetch_file(control, job, run.settings, check=partial(check_stop, run, job), tell=tell)
 
 
 def _pace(run: Run) -> Pace:
@@ -227,7 +176,7 @@ def _map(run: Run, control: Connection[Any], job: Job) -> Job:
 
 def _settle_values(run: Run, control: Connection[Any], job: Job) -> Job:
     """CELL_MAPPING: find out what values mean, unless a person is to say something; then go on where it was."""
-    work = prepare_work(control, job, run.importer, _scratch(run, job), dry=True)
+    work = prepare_work(control, job, run.importer, scratch_of(run, job), dry=True)
     run.tell(Progress(phase="checking", rows=job.row_count or 0, done=0, total=job.row_count or 0))
     under_way = ask_values.is_under_way(control, job)
     if not under_way:
@@ -251,7 +200,7 @@ def _compare(run: Run, control: Connection[Any], job: Job) -> Job:
     seen, wanted = check_of(control, job.id), fingerprint_of(run.importer, job)
     if wanted is None or (seen and seen.acknowledged_at):
         return _begin(run, control, job)
-    work = prepare_work(control, job, run.importer, _scratch(run, job), dry=True)
+    work = prepare_work(control, job, run.importer, scratch_of(run, job), dry=True)
     found = check_fingerprint(control, work, wanted)
     with control.transaction():
         keep_check(control, job.id, found)
@@ -264,7 +213,7 @@ def _compare(run: Run, control: Connection[Any], job: Job) -> Job:
 
 def _begin(run: Run, control: Connection[Any], job: Job) -> Job:
     """All is settled that people are asked about: decide what doesn't depend on the target, then start."""
-    work = prepare_work(control, job, run.importer, _scratch(run, job), dry=True)
+    work = prepare_work(control, job, run.importer, scratch_of(run, job), dry=True)
     _decide(run, control, work)
     with control.transaction():
         if shows_plan(job, run.importer) or run.importer.atomic:
@@ -289,7 +238,7 @@ def _decide(run: Run, control: Connection[Any], work: Work) -> None:
 def _process(run: Run, control: Connection[Any], job: Job) -> Job:
     """VALIDATING or PROCESSING: commit the batches that wait, then end the job."""
     begin_processing(control, job, run.importer)
-    work = prepare_work(control, job, run.importer, _scratch(run, job), dry=job.state is State.VALIDATING)
+    work = prepare_work(control, job, run.importer, scratch_of(run, job), dry=job.state is State.VALIDATING)
     if work.edited and not jobs.counts_of(control, job).done:  # corrected since that was decided
         _decide(run, control, work)
     if issubclass(run.importer, WholeFileImporter):
@@ -300,13 +249,13 @@ def _process(run: Run, control: Connection[Any], job: Job) -> Job:
     # where rows depend on each other, each batch has to see the earlier ones: else a plan fails when it is applied
     together = work.dry and (refers_to_itself(work) or run.importer.atomic or work.unforeseen)
     if not together:
-        _work_off(run, control, work)
+        work_off(run, control, work)
         together = work.dry and some_failed(control, work)
     if together:
-        plan_together(control, work, Hopes(shortest_route(control, work)), partial(_check, run, job))
+        plan_together(control, work, Hopes(shortest_route(control, work)), partial(check_stop, run, job))
     if not work.dry:
-        try_again(control, work, partial(_check, run, job))
-        look_again(control, work, partial(_check, run, job))
+        try_again(control, work, partial(check_stop, run, job))
+        look_again(control, work, partial(check_stop, run, job))
     with control.transaction():
         return finish_job(control, job, run.importer)
 
@@ -322,118 +271,14 @@ def _take_back(run: Run, control: Connection[Any], job: Job) -> Job:
             run.stop.set()
 
     most = min(AT_ONCE, run.settings.batch_rows_max)
-    return take_back(control, job, run.importer, partial(_check, run, job), tell, most=most)
-
-
-def _work_off(run: Run, control: Connection[Any], work: Work) -> None:
-    """Have all batches committed, also those that others had begun."""
-    before, pause = None, _ROUND
-    while waiting := pending_batches(control, work.job.id):
-        pause = min(_LONGEST_ROUND, 2 * pause) if waiting == before else _ROUND
-        before = waiting
-        _labour(run, control, work)
-        if run.stop.wait(pause):
-            raise _interrupted(work.job)
-
-
-def _labour(run: Run, control: Connection[Any], work: Work) -> None:
-    """Have workers commit batches until none waits, telling how it goes."""
-    troubles: list[BaseException] = []
-    halt = threading.Event()
-    route = Route.STAGED if work.target is NO_TARGET else shortest_route(control, work)
-
-    def labour() -> None:
-        try:
-            _worker(run, work, Hopes(route), halt)
-        except BaseException as error:
-            troubles.append(error)
-            halt.set()
-
-    workers = 1 if work.unforeseen else run.settings.workers  # then the first row in the file is the first to come
-    threads = [threading.Thread(target=labour, name=f"worker-{n}") for n in range(workers)]
-    for thread in threads:
-        thread.start()
-    try:
-        while alive := next((thread for thread in threads if thread.is_alive()), None):
-            alive.join(_TOLD_EVERY)
-            _tell_counts(run, control, work.job)
-            if run.yields():
-                run.stop.set()
-            if run.stop.is_set():
-                halt.set()
-    finally:
-        halt.set()
-        for thread in threads:
-            thread.join()
-    if troubles:
-        raise _trouble(troubles)
-
-
-def _trouble(troubles: list[BaseException]) -> BaseException:
-    """What to say of what stopped the workers; all that they have to ask at once."""
-    asking = [trouble for trouble in troubles if isinstance(trouble, Unsettled)]
-    if len(asking) < len(troubles):
-        return next(trouble for trouble in troubles if not isinstance(trouble, Unsettled))
-    return Unsettled(pl.concat([trouble.questions for trouble in asking]))
-
-
-def _tell_counts(run: Run, control: Connection[Any], job: Job) -> None:
-    counts = jobs.counts_of(control, job)
-    phase = "checking" if job.state is State.VALIDATING else "writing"
-    total = job.row_count or 0
-    run.tell(Progress(phase=phase, rows=counts.done, done=counts.done, total=total, failed=counts.failed))
-
-
-def _worker(run: Run, work: Work, hopes: Hopes, halt: threading.Event) -> None:
-    """Commit batches until none waits. A deadlock, a batch that was too slow: it is tried again.
-
-    When the connection is lost, all of the process may have been cut off, and another have the job by now.
-    """
-    failures = 0
-    while not halt.is_set():
-        try:
-            with run.database.reconnect("worker") as connection:
-                next_batch = _next_batch(run, connection, work, hopes)
-                while not halt.is_set():
-                    if not next_batch():
-                        return
-                    failures = 0
-        except (psycopg.Error, Retryable) as error:
-            failures += 1
-            trouble = translated(error) if isinstance(error, psycopg.Error) else error
-            if not _may_pass(trouble) or trouble.code == Code.DATABASE_GONE:
-                raise trouble from error
-            if not _may_pass(trouble, failures):
-                raise _given_up(work.job, trouble) from error
-            halt.wait(min(2.0, 0.02 * 2**failures))
-
-
-def _given_up(job: Job, trouble: RowcallError) -> Final:
-    """It was tried often enough: whoever called us need not try again, a person may."""
-    message = f"Given up after {_MOST_FAILURES} attempts: {trouble.message}"
-    hint, over_http = (f"When that is mended, go on with: {how}" for how in _ways_on(job))
-    return Final(trouble.code, message, hint=hint, over_http=over_http)
-
-
-def _ways_on(job: Job) -> tuple[str, str]:
-    """How a job is resumed: on the command line, and over HTTP."""
-    return f"rowcall resume {job.number}", f"POST /v1/imports/{job.id}/resume"
-
-
-def _next_batch(run: Run, connection: Connection[Any], work: Work, hopes: Hopes) -> Callable[[], bool]:
-    """What to call for the next batch; it says whether there was one."""
-    if issubclass(run.importer, ItemImporter):
-        importer = run.importer()
-        return lambda: process_items(run.database, connection, work, importer)
-    staging.prepare(connection, work.layout)
-    return lambda: commit_next(connection, work, hopes) is not None
+    return take_back(control, job, run.importer, partial(check_stop, run, job), tell, most=most)
 
 
 def _all_or_nothing(run: Run, control: Connection[Any], work: Work) -> Job:
     """All batches and the end of the job in one transaction. Should a row fail after all, the job is checked again."""
     staging.prepare(control, work.layout)
     hopes = Hopes(shortest_route(control, work))
-    check, drifted = partial(_check, run, work.job), 0
+    check, drifted = partial(check_stop, run, work.job), 0
     with control.transaction():
         while commit_next(control, work, hopes):
             check()
@@ -471,7 +316,7 @@ def run_job(run: Run, job: Job) -> Job:
     try:
         return _through_restarts(run, job)
     finally:
-        _scratch(run, job).remove()
+        scratch_of(run, job).remove()
 
 
 def _through_restarts(run: Run, job: Job) -> Job:
@@ -482,46 +327,14 @@ def _through_restarts(run: Run, job: Job) -> Job:
                 job = jobs.get_job(control, str(job.id))
                 progress = job.state, jobs.counts_of(control, job)
                 failures, seen = (failures if progress == seen else 0), progress
-                with _watched(run, job):
+                with watching(run, job):
                     return _advanced(run, control, job, failures)
         except (psycopg.Error, Retryable) as error:
             trouble = translated(error) if isinstance(error, psycopg.Error) else error
             failures += 1
-            if run.stop.is_set() or not _may_pass(trouble, failures):
+            if run.stop.is_set() or not may_pass(trouble, failures):
                 raise trouble from error
             run.stop.wait(min(2.0, 0.02 * 2**failures))
-
-
-@contextmanager
-def _watched(run: Run, job: Job) -> Generator[None]:
-    """Meanwhile look, on a connection of its own, whether somebody wishes the work to end or its time is over."""
-    done = threading.Event()
-    thread = threading.Thread(target=_watch, args=(run, job, done), name="watch", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
-
-
-def _watch(run: Run, job: Job, done: threading.Event) -> None:
-    over = time.monotonic() + job.slice_ms / 1000 if job.slice_ms else None
-    while not done.wait(_WATCHED_EVERY):  # most jobs end before
-        with suppress(psycopg.Error, Retryable), run.database.connect("watch") as connection:
-            while not done.is_set():
-                if over and time.monotonic() > over:
-                    connection.execute(query("slice_over"), {"id": job.id})
-                asked = connection.execute(query("wish_of"), {"id": job.id}).fetchone()
-                if asked and any(asked):
-                    run.stop.set()
-                    return
-                done.wait(_WATCHED_EVERY)
-
-
-def _may_pass(trouble: RowcallError, failures: int = 0) -> bool:
-    """Whether it is worth while to wait; a full disk and a database that stayed away are for a person."""
-    return isinstance(trouble, Retryable) and failures < _PASSING.get(trouble.code, 0)
 
 
 def _advanced(run: Run, control: Connection[Any], job: Job, failures: int) -> Job:
@@ -536,7 +349,7 @@ def _advanced(run: Run, control: Connection[Any], job: Job, failures: int) -> Jo
         if trouble.code in (Code.INTERRUPTED, Code.FOREIGN_FILE_STORE):  # it goes on elsewhere
             if moved := _granted(control, jobs.get_job(control, str(job.id))):
                 return moved
-        elif not _may_pass(trouble, failures + 1):
+        elif not may_pass(trouble, failures + 1):
             with suppress(psycopg.Error):  # a database that is away takes no notes
                 _note(control, job, trouble, for_good=isinstance(error, Final))
         raise

@@ -7,8 +7,9 @@ from typing import Any
 
 from psycopg import Connection
 
-from rowcall.engine.map import Known, from_template
+from rowcall.engine.map import Known
 from rowcall.engine.moves import require
+from rowcall.engine.saved_columns import from_template
 from rowcall.errors import Final, WrongState
 from rowcall.formats.columns import normal
 from rowcall.importer import Importer

@@ -8,7 +8,7 @@ from typing import Any
 from psycopg import Connection
 
 from rowcall.engine.answers import Answers, answers_of
-from rowcall.engine.map import readings_of
+from rowcall.engine.readings import readings_of
 from rowcall.engine.scratch import Scratch
 from rowcall.errors import Final
 from rowcall.importer import Choice, Fail, Field, Importer, Integer, Lookup, Skip, Text, Update, Uuid, Version

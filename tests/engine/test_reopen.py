@@ -1,0 +1,140 @@
+"""Back to the columns: from each state in which somebody waits or looks, and never under a worker's hands (X5)."""
+
+from pathlib import Path
+
+import pytest
+
+from rowcall import Fingerprint, Importer, Integer, Lookup, Text, Update
+from rowcall.engine import moves
+from rowcall.engine.reopen import reopen_columns
+from rowcall.engine.run import held
+from rowcall.errors import Final, WrongState
+from rowcall.model import Code, State, Wish
+from rowcall.store import jobs
+from rowcall.store.db import Database
+from rowcall.store.fingerprints import check_of
+from rowcall.store.jobs import Job
+from rowcall.store.plans import plan_of
+
+from .asked import Asked, ColumnUpdate
+
+_TABLES = """
+    CREATE TABLE country (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text UNIQUE);
+    CREATE TABLE shop (id int PRIMARY KEY, title text, note text, country_id int);
+    INSERT INTO country (name) VALUES ('Germany');
+    INSERT INTO shop (id, title) SELECT n, 'T' || n FROM generate_series(1, 20) n;
+"""
+
+
+class Shops(Importer):
+    target = "shop"
+    key = "id"
+    on_match = Update()
+    id_ = Integer(required=True)
+    title = Text()
+    note = Text()
+    country_id = Lookup("country", by="name", on_missing="ask")
+
+
+class Known(Shops):
+    fingerprint = Fingerprint(identity=("title",), least=2)
+
+
+@pytest.fixture
+def shops(database: Database) -> Database:
+    with database.connect() as connection:
+        connection.execute(_TABLES)
+    return database
+
+
+def reopened(asked: Asked) -> Job:
+    with asked.database.connect() as connection, connection.transaction():
+        asked.job = reopen_columns(connection, jobs.get_job(connection, str(asked.job.id)), asked.importer)
+    return asked.job
+
+
+def warned(shops: Database, folder: Path) -> Asked:
+    """A job of which somebody has to say that the file is the right one."""
+    lines = [f"{n},{'other' if n <= 2 else f'T{n}'}" for n in range(1, 21)]
+    asked = Asked(shops, folder, Known, "\n".join(["id,title", *lines]) + "\n")
+    assert asked.job.state is State.FINGERPRINT_WARN
+    return asked
+
+
+def test_from_values_that_are_asked_for(shops: Database, tmp_path: Path) -> None:
+    """The question goes with the column: nobody is asked about values that no field takes."""
+    asked = Asked(shops, tmp_path, Shops, "id,country_id\n31,Gondor\n")
+    assert asked.job.state is State.CELL_MAPPING
+    job = reopened(asked)
+    assert (job.state, job.wish) == (State.COLUMN_MAPPING, Wish.HOLD)
+    asked.says(ColumnUpdate(position=1, target_field="note"))
+    result = asked.confirms()
+    assert result.job.state is State.COMPLETED
+    with shops.connect() as connection:
+        assert connection.execute("SELECT note, country_id FROM shop WHERE id = 31").fetchall() == [("Gondor", None)]
+
+
+def test_values_are_asked_for_again_when_their_column_stays(shops: Database, tmp_path: Path) -> None:
+    asked = Asked(shops, tmp_path, Shops, "id,country_id\n31,Gondor\n")
+    reopened(asked)
+    assert asked.goes_on().state is State.CELL_MAPPING
+
+
+def test_from_a_file_that_differs_from_the_target(shops: Database, tmp_path: Path) -> None:
+    """A7: what was found was of another mapping; it is looked for anew, and nobody's word is taken for it."""
+    asked = warned(shops, tmp_path)
+    assert reopened(asked).state is State.COLUMN_MAPPING
+    asked.says(ColumnUpdate(position=1, target_field="note"))
+    assert asked.goes_on().state is State.COMPLETED
+    asked = warned(shops, tmp_path / "again")
+    reopened(asked)
+    assert asked.goes_on().state is State.FINGERPRINT_WARN
+    with shops.connect() as connection:
+        found = check_of(connection, asked.job.id)
+    assert found
+    assert found.acknowledged_at is None
+
+
+def test_what_was_acknowledged_is_asked_again_for_other_columns(shops: Database, tmp_path: Path) -> None:
+    lines = [f"{n},{'other' if n <= 2 else f'T{n}'}" for n in range(1, 21)]
+    asked = Asked(shops, tmp_path, Known, "\n".join(["id,title", *lines]) + "\n", preview=True)
+    with shops.connect() as connection, connection.transaction():
+        asked.job = moves.acknowledge(connection, asked.job, "ann")
+    assert asked.run().state is State.VALIDATED
+    reopened(asked)
+    with shops.connect() as connection:
+        assert plan_of(connection, asked.job.id) is None
+    assert asked.goes_on().state is State.FINGERPRINT_WARN
+
+
+@pytest.mark.parametrize("state", [State.CELL_MAPPING, State.FINGERPRINT_WARN])
+def test_not_while_a_worker_has_the_job(shops: Database, tmp_path: Path, state: State) -> None:
+    if state is State.CELL_MAPPING:
+        asked = Asked(shops, tmp_path, Shops, "id,country_id\n31,Gondor\n")
+    else:
+        asked = warned(shops, tmp_path)
+    assert asked.job.state is state
+    with held(shops, asked.job), pytest.raises(Final) as refused:
+        reopened(asked)
+    assert refused.value.code == Code.JOB_BUSY
+    assert reopened(asked).state is State.COLUMN_MAPPING
+
+
+def test_not_when_a_worker_went_on_meanwhile(shops: Database, tmp_path: Path) -> None:
+    """Whoever saw the warning before it was acknowledged comes too late, and is told where the job is."""
+    asked = warned(shops, tmp_path)
+    seen = asked.job
+    with shops.connect() as connection, connection.transaction():
+        moves.acknowledge(connection, seen, "ann")
+    assert asked.run().state is State.COMPLETED
+    with shops.connect() as connection, pytest.raises(WrongState) as refused, connection.transaction():
+        reopen_columns(connection, seen, Known)
+    assert refused.value.state == State.COMPLETED
+
+
+def test_not_once_rows_are_written(shops: Database, tmp_path: Path) -> None:
+    """A correction may bring a new value when some rows are in: their columns stay as they are."""
+    asked = Asked(shops, tmp_path, Shops, "id,country_id\n31,Germany\n")
+    assert asked.job.state is State.COMPLETED
+    with pytest.raises(WrongState):
+        reopened(asked)
