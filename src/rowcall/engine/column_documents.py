@@ -7,6 +7,7 @@ from rowcall.engine.column_warnings import ColumnWarnings
 from rowcall.engine.columns import Missing, missing_fields
 from rowcall.engine.documents import demands_of, type_of
 from rowcall.engine.moves import allowed
+from rowcall.engine.usable import usable
 from rowcall.importer import Choice, Importer
 from rowcall.importer.fields import ColumnLimits
 from rowcall.model import Wish
@@ -109,7 +110,7 @@ def target_fields_document(
             "mapped": name in taken,
             "constant": job.config.constants.get(name),
         }
-        for name, field in importer.fields.items()
+        for name, field in usable(importer, job.config).items()
     ]
     return sorted(fields, key=lambda field: not field["required"])
 

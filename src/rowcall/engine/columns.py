@@ -8,9 +8,10 @@ from typing import Any, Literal
 from psycopg import Connection
 
 from rowcall.engine.asking import asking, is_asked
-from rowcall.engine.map import check_field, near_miss, required_without
+from rowcall.engine.map import near_miss, required_without
 from rowcall.engine.moves import require
 from rowcall.engine.templates import drift_of, template_of
+from rowcall.engine.usable import check_usable, usable
 from rowcall.engine.work import needed_by
 from rowcall.errors import Final, NotSettled
 from rowcall.importer import Importer
@@ -97,7 +98,10 @@ def missing_fields(
         return []  # a file without records
     statuses = (*_SETTLED, "UNRESOLVED") if proposed else _SETTLED
     given = {*config.constants, *(column.target_field for column in columns if column.status in statuses)}
-    return [Missing(name, _near(importer, name, columns)) for name in required_without(importer, given, needed)]
+    return [
+        Missing(name, _near(importer, name, columns))
+        for name in required_without(usable(importer, config), given, needed)
+    ]
 
 
 def _near(importer: type[Importer], name: str, columns: Sequence[ColumnMapping]) -> str | None:
@@ -129,10 +133,12 @@ def update(
     """
     job = jobs.seize(connection, job)
     require(job, "map")
+    for name in _named(said):
+        check_usable(importer, name, job.config)
     columns = {column.position: column for column in columns_of(connection, job.id)}
-    changed = _changed(importer, columns, said, who)
+    changed = _changed(columns, said, who)
     given = {column.target_field for column in changed.values()} - {None}
-    constants = _constants(importer, job.config, said.constants, given)
+    constants = _constants(job.config, said.constants, given)
     taken = given | {name for name, value in said.constants.items() if value is not None}
     for column in columns.values():
         if column.position not in changed and column.target_field in taken:
@@ -143,27 +149,29 @@ def update(
     return columns_of(connection, job.id)
 
 
-def _changed(
-    importer: type[Importer], columns: Mapping[int, ColumnMapping], said: ColumnAnswers, who: str
-) -> dict[int, ColumnMapping]:
+def _named(said: ColumnAnswers) -> list[str]:
+    """The fields that somebody names."""
+    columns = [each.target_field for each in (*said.updates, *said.joins) if each.target_field is not None]
+    return [*columns, *said.constants]
+
+
+def _changed(columns: Mapping[int, ColumnMapping], said: ColumnAnswers, who: str) -> dict[int, ColumnMapping]:
     positions = [*(each.position for each in said.updates), *(at for join in said.joins for at in join.positions)]
     if twice := {position for position in positions if positions.count(position) > 1}:
         told = f"Something is said twice of the column at position {min(twice)}."
         raise Final(Code.BAD_MAPPING, told, hint="Say it once.")
-    changed = {each.position: _decided(importer, columns, each, who) for each in said.updates}
+    changed = {each.position: _decided(columns, each, who) for each in said.updates}
     kept = [column.target_field for column in changed.values() if column.target_field and not column.place]
     given = [*kept, *(join.target_field for join in said.joins)]
     if rivals := {name for name in given if given.count(name) > 1}:
         told = f"Two columns can't both go to {min(rivals)!r}."
         raise Final(Code.BAD_MAPPING, told, hint="Leave one of them out, or join them.")
     for join in said.joins:
-        changed |= _joined(importer, columns, join, who)
+        changed |= _joined(columns, join, who)
     return changed
 
 
-def _decided(
-    importer: type[Importer], columns: Mapping[int, ColumnMapping], said: ColumnUpdate, who: str
-) -> ColumnMapping:
+def _decided(columns: Mapping[int, ColumnMapping], said: ColumnUpdate, who: str) -> ColumnMapping:
     column = replace(_column(columns, said.position), decided_by=who)
     if [said.confirm, said.target_field is not None, said.ignore].count(True) != 1:
         told = f"Of column {column.header!r} one of confirm, targetField and ignore is to be said."
@@ -174,7 +182,6 @@ def _decided(
     if name is None:
         told = f"Nothing is proposed for column {column.header!r} that could be confirmed."
         raise Final(Code.BAD_MAPPING, told, hint="Say `targetField` or `ignore`.")
-    check_field(importer, name)
     same = name == column.target_field
     return replace(
         column,
@@ -188,10 +195,7 @@ def _decided(
     )
 
 
-def _joined(
-    importer: type[Importer], columns: Mapping[int, ColumnMapping], join: Join, who: str
-) -> dict[int, ColumnMapping]:
-    check_field(importer, join.target_field)
+def _joined(columns: Mapping[int, ColumnMapping], join: Join, who: str) -> dict[int, ColumnMapping]:
     if not 2 <= len(join.positions) <= _MOST_JOINED:
         told = f"For {join.target_field!r} {len(join.positions)} columns are to be joined; 2 to {_MOST_JOINED} can be."
         raise Final(Code.BAD_MAPPING, told)
@@ -229,12 +233,9 @@ def _freed(column: ColumnMapping, who: str) -> ColumnMapping:
     return replace(lost, decimal_mark=None, decided_by=who)
 
 
-def _constants(
-    importer: type[Importer], config: JobConfig, said: Mapping[str, str | None], given: set[str | None]
-) -> dict[str, str]:
+def _constants(config: JobConfig, said: Mapping[str, str | None], given: set[str | None]) -> dict[str, str]:
     """The constants as they are then. A field that a column is given to has none any more."""
     for name, value in said.items():
-        check_field(importer, name)
         if value is not None and name in given:
             raise Final(Code.BAD_MAPPING, f"{name!r} can't have both a column and a value for all rows.")
     constants = {**config.constants, **said}

@@ -13,6 +13,7 @@ import polars as pl
 from rowcall.engine.verify import verify
 from rowcall.errors import Final
 from rowcall.importer import Importer
+from rowcall.importer.conditions import usable_fields
 from rowcall.model import Code
 from rowcall.store.jobs import JobConfig
 
@@ -27,7 +28,8 @@ def with_context(importer: type[Importer], config: JobConfig) -> JobConfig:
         raise _refused(importer, f"is too long: {size:,} bytes, and {_MOST:,} are the most")
     if reason := importer().refuse(types.MappingProxyType(told)):
         raise Final(Code.BAD_CONTEXT, reason, hint=_hint(importer))
-    constants = {name: text for name, text in told.items() if name in importer.fields}
+    fields = usable_fields(importer, config.mode, told)
+    constants = {name: text for name, text in told.items() if name in fields}
     for name, text in config.constants.items():
         if constants.setdefault(name, text) != text:
             raise _refused(importer, f"says {constants[name]!r} for {name}, and a constant says {text!r}")

@@ -13,6 +13,7 @@ import polars as pl
 from rowcall.engine.asking import asking, in_config
 from rowcall.engine.saved_columns import as_saved
 from rowcall.engine.suggest import SURE, Seen, Suggestion, suggest
+from rowcall.engine.usable import check_usable, usable
 from rowcall.errors import Final
 from rowcall.formats import Column, Reading
 from rowcall.formats.columns import normal
@@ -56,7 +57,7 @@ def map_columns(importer: type[Importer], reading: Reading, config: JobConfig, k
         settled |= {place: _proposed(reading.columns[place], samples[place], each) for place, each in found.items()}
         return [settled[place] for place in _places(reading)]
     chosen = {place: column.target_field or "" for place, column in settled.items()}
-    chosen |= _matches(importer, reading.columns, chosen, set(config.constants))
+    chosen |= _matches(usable(importer, config), reading.columns, chosen, set(config.constants))
     _require(importer, reading, chosen, config, known.needed)
     return [
         settled.get(place) or _by_name(column, samples[place], chosen.get(place))
@@ -76,7 +77,9 @@ def _suggested(
     left = [place for place in _places(reading) if place not in settled]
     seen = [Seen(reading.columns[place].header, _values(first, place)) for place in left]
     taken = {name for name in (*config.constants, *(column.target_field for column in settled.values())) if name}
-    return dict(zip(left, suggest(importer.fields, seen, remembered=known.decisions, taken=taken), strict=True))
+    return dict(
+        zip(left, suggest(usable(importer, config), seen, remembered=known.decisions, taken=taken), strict=True)
+    )
 
 
 def _proposed(column: Column, samples: list[str | None], found: Suggestion) -> ColumnMapping:
@@ -136,7 +139,7 @@ def _as_asked(
     parts: dict[str, list[int]] = {}
     for header, field_name in config.mapping.items():
         if field_name:
-            check_field(importer, field_name)
+            check_usable(importer, field_name, config)
         places = named_places(header, columns)
         if rivals := parts.get(field_name):
             _refuse_rivals([columns[place].name for place in (*rivals, *places)], field_name)
@@ -188,13 +191,13 @@ def _refuse_rivals(rivals: Sequence[str], field_name: str) -> None:
 
 
 def _matches(
-    importer: type[Importer], columns: Sequence[Column], chosen: Mapping[int, str], constant: Set[str]
+    fields: Mapping[str, Field], columns: Sequence[Column], chosen: Mapping[int, str], constant: Set[str]
 ) -> dict[int, str]:
     """Fields by name, then by alias, for the columns and fields that are left."""
     free = {place: column for place, column in enumerate(columns) if place not in chosen}
     taken = {*constant, *chosen.values()}
     matched: dict[int, str] = {}
-    for field_name, declared in importer.fields.items():
+    for field_name, declared in fields.items():
         if field_name in taken:
             continue
         exact = [place for place, column in free.items() if column.header == field_name]
@@ -203,23 +206,16 @@ def _matches(
         others = [place for place, column in free.items() if normal(column.name) in alias]
         for place in exact or named or others:
             matched[place] = field_name
-    for field_name in importer.fields:
+    for field_name in fields:
         _refuse_rivals([columns[place].name for place, name in matched.items() if name == field_name], field_name)
     return matched
 
 
-def check_field(importer: type[Importer], name: str) -> None:
-    """Refuse a field that the importer doesn't have."""
-    if name not in importer.fields:
-        hint = _meant(name, list(importer.fields), "It has")
-        raise Final(Code.BAD_MAPPING, f"Importer {importer.name} has no field {name!r}.", hint=hint)
-
-
-def required_without(importer: type[Importer], given: Set[str | None], needed: frozenset[str]) -> list[str]:
+def required_without(fields: Mapping[str, Field], given: Set[str | None], needed: frozenset[str]) -> list[str]:
     """The required fields that are not among those that get a value."""
     return [
         name
-        for name, declared in importer.fields.items()
+        for name, declared in fields.items()
         if name not in given and declared.default is None and (declared.required or name in needed)
     ]
 
@@ -231,7 +227,7 @@ def _require(
     config: JobConfig,
     needed: frozenset[str],
 ) -> None:
-    missing = required_without(importer, {*chosen.values(), *config.constants}, needed)
+    missing = required_without(usable(importer, config), {*chosen.values(), *config.constants}, needed)
     if missing:
         left = [column for place, column in enumerate(reading.columns) if not chosen.get(place)]
         if not reading.columns:

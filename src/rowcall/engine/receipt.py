@@ -7,7 +7,8 @@ from typing import Any
 from psycopg import Connection
 
 from rowcall.engine.finish import Balance, balance_of
-from rowcall.importer import Importer, Update
+from rowcall.importer import Importer
+from rowcall.importer.conditions import mode_for
 from rowcall.model import Mode
 from rowcall.store.edits import EditCount, count_edits
 from rowcall.store.fingerprints import FingerprintCheck, check_of
@@ -64,6 +65,4 @@ def receipt_of(connection: Connection[Any], job: Job, importer: type[Importer] |
 
 def mode_of(job: Job, importer: type[Importer] | None) -> Mode | None:
     """What the job does with rows that are there already: as it was told, else as its importer says."""
-    if job.config.mode or importer is None:
-        return job.config.mode
-    return Mode.UPSERT if isinstance(importer.on_match, Update) else Mode.INSERT
+    return mode_for(importer, job.config.mode) if importer else job.config.mode

@@ -1,8 +1,9 @@
 """What a template says of the columns of a file."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import replace
 
+from rowcall.engine.usable import usable
 from rowcall.formats import Reading
 from rowcall.formats.columns import normal
 from rowcall.importer import Importer
@@ -33,11 +34,11 @@ def as_saved(
         for place, column in enumerate(reading.columns)
         if place not in settled
     ]
-    return {column.position: column for column in from_template(importer, template, open_, taken)}
+    return {column.position: column for column in from_template(usable(importer, config), template, open_, taken)}
 
 
 def from_template(
-    importer: type[Importer], template: Template, columns: Sequence[ColumnMapping], taken: Set[str | None]
+    fields: Collection[str], template: Template, columns: Sequence[ColumnMapping], taken: Set[str | None]
 ) -> list[ColumnMapping]:
     """Those of the columns that a template knows by their headers, with what it says of them."""
     saved: dict[str, list[TemplateColumn]] = {}
@@ -48,8 +49,8 @@ def from_template(
         if not (alike := saved.get(normal(column.header))):
             continue
         known = alike.pop(0)
-        usable = known.target_field in importer.fields and known.target_field not in taken
-        if usable or known.target_field is None:
+        fits = known.target_field in fields and known.target_field not in taken
+        if fits or known.target_field is None:
             found.append(_saved(column, known, template))
     return _renumbered(found)
 

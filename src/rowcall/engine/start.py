@@ -7,6 +7,7 @@ from psycopg import Connection
 
 from rowcall.config import Settings
 from rowcall.engine.context import scope_of, with_context
+from rowcall.engine.usable import check_usable
 from rowcall.errors import DoesNotFit
 from rowcall.importer import Importer
 from rowcall.model import Code, Mode
@@ -55,6 +56,8 @@ def settled_config(importer: type[Importer], config: JobConfig) -> JobConfig:
         wrong = [{"at": f"constants/{name}", "message": f"There is no field {name!r}."} for name in unknown]
         told = f"Importer {importer.name} has no field {', '.join(map(repr, unknown))} to set."
         raise DoesNotFit(Code.BAD_MAPPING, told, hint=f"It has {', '.join(importer.fields)}.", errors=wrong)
+    for name in config.constants:
+        check_usable(importer, name, config)
     if config.mode is Mode.UPSERT and not importer.keys:
         told = f"Importer {importer.name} has no key to know a row by, so that it can't update what is there."
         wrong = [{"at": "mode", "message": "Rows can't be updated without a key."}]

@@ -10,6 +10,7 @@ from psycopg import Connection
 from rowcall.engine.map import Known
 from rowcall.engine.moves import require
 from rowcall.engine.saved_columns import from_template
+from rowcall.engine.usable import usable
 from rowcall.errors import Final, WrongState
 from rowcall.formats.columns import normal
 from rowcall.importer import Importer
@@ -61,7 +62,8 @@ def known_of(connection: Connection[Any], job: Job, needed: frozenset[str]) -> K
 
 def usable_constants(importer: type[Importer], template: Template, config: JobConfig) -> dict[str, str]:
     """The constants of a job that a template is used for: its own count more."""
-    known = {name: value for name, value in template.constants.items() if name in importer.fields}
+    fields = usable(importer, config)
+    known = {name: value for name, value in template.constants.items() if name in fields}
     return {name: value for name, value in known.items() if name not in config.mapping.values()} | config.constants
 
 
@@ -144,8 +146,9 @@ def apply_template(
     require(job, "map")
     template = find_template(connection, job.organisation_id, job.importer, key)
     columns = columns_of(connection, job.id)
-    constants = {name: value for name, value in template.constants.items() if name in importer.fields}
-    applied = [replace(column, decided_by=who) for column in from_template(importer, template, columns, set(constants))]
+    fields = usable(importer, job.config)
+    constants = {name: value for name, value in template.constants.items() if name in fields}
+    applied = [replace(column, decided_by=who) for column in from_template(fields, template, columns, set(constants))]
     given = {*constants, *(column.target_field for column in applied)} - {None}
     touched = {column.position for column in applied}
     lost = [

@@ -14,6 +14,7 @@ import polars as pl
 from polars.exceptions import ComputeError, PolarsError
 
 from rowcall.errors import Final
+from rowcall.importer.conditions import MODE, values_of
 from rowcall.importer.fields import Field, Misdeclared, folded
 from rowcall.importer.fingerprint import MOST_SAMPLED, Fingerprint
 from rowcall.importer.lookups import Lookup
@@ -21,7 +22,7 @@ from rowcall.importer.matching import Ask, Fail, Flow, Skip, Update, Version
 from rowcall.importer.numbers import Decimal
 from rowcall.importer.rules import Rule, RuleDeclaration
 from rowcall.importer.texts import Choice, Text
-from rowcall.model import Code
+from rowcall.model import Code, Mode
 
 if TYPE_CHECKING:
     from rowcall.importer.importer import Importer
@@ -56,6 +57,7 @@ def declare(importer: Class) -> None:
     importer.context_fields = MappingProxyType(_context_fields(importer))
     importer.scope_keys = _names(importer.scope or ())
     _raise_for(importer, _context_mistakes(importer))
+    _raise_for(importer, _only_when_mistakes(importer))
     if isinstance(importer.fingerprint, Fingerprint):
         _raise_for(importer, fingerprint_mistakes(importer, importer.fingerprint))
     elif importer.fingerprint is not None and not callable(importer.fingerprint):  # pyright: ignore[reportUnnecessaryComparison] (anything may stand there)
@@ -273,6 +275,24 @@ def _context_mistakes(importer: Class) -> Iterator[str]:
             yield f".scope: {name!r} is not of the context. {meant}"
         elif not importer.context_fields[name].required and importer.context_fields[name].default is None:
             yield f".scope: {name!r} may be missing. Make it required, or give it a default."
+
+
+def _only_when_mistakes(importer: Class) -> Iterator[str]:
+    known = (MODE, *importer.context_fields)
+    for name, conditions in importer.only_when.items():
+        if name not in importer.fields:
+            yield f".only_when: {name!r} is no field. {did_you_mean(name, importer.fields)}"
+        elif importer.fields[name].default is not None:
+            yield f".only_when: {name} has a default, which all jobs bring. Give it to the column of the table."
+        elif importer.fields[name].required:
+            yield f".only_when: {name} is required, which jobs without it can't fulfil."
+        for what, wanted in conditions.items():
+            if what not in known:
+                yield f".only_when: {name}: {what!r} is not of the context. {did_you_mean(what, known)}"
+            elif what == MODE and not set(values_of(wanted)) <= set(Mode):
+                yield f".only_when: {name}: mode is {wanted!r}; insert or upsert is expected."
+    if importer.only_when and MODE in importer.context_fields:
+        yield f".context: {MODE!r} has a meaning in only_when. Call it otherwise."
 
 
 def fingerprint_mistakes(importer: Class, wanted: Fingerprint) -> Iterator[str]:

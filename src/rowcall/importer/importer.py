@@ -45,6 +45,8 @@ class Importer:
     """Whether its imports can be taken back; False or the reason if not."""
     context: ClassVar[str | tuple[str, ...] | Mapping[str, Field]] = ()
     """What an upload has to say of its file: names, or names with the fields that read them."""
+    only_when: ClassVar[Mapping[str, Mapping[str, str | tuple[str, ...]]]] = MappingProxyType({})
+    """Fields that only some jobs have: by `mode`, or by names of the context; of several values any will do."""
     scope: ClassVar[str | tuple[str, ...] | None] = None
     """The names of its context by which one job is active at a time; `()`: one of all. None: as many as come."""
 
