@@ -233,7 +233,7 @@ def test_a_client_that_takes_nothing_is_given_up(database: Database, monkeypatch
     monkeypatch.setattr(streams, "_STALLED", 0.3)
     connection = database.connect("stream")
 
-    def write(_: Connection[Any], target: BinaryIO) -> None:
+    def write(_: Connection[Any], target: BinaryIO) -> int:
         while True:
             target.write(bytes(10_000))
 
