@@ -89,6 +89,7 @@ def same_answer(one: httpx.Response, other: httpx.Response, ids: tuple[str, ...]
 def test_on_every_route_another_organisations_id_is_like_one_that_never_was(town: Town) -> None:
     foreign = town.send("zoe").json()["id"]
     town.worker.advance(foreign)
+    counts = town.ask("zoe", "GET", f"/v1/imports/{foreign}").json()["counts"]
     routes = [(method, path) for method, path in guarded(town) if "id}" in path]
     assert ("GET", "/v1/imports/{job_id}") in routes
     for method, path in routes:
@@ -96,7 +97,7 @@ def test_on_every_route_another_organisations_id_is_like_one_that_never_was(town
             answer, unknown = (town.ask(who, method, filled(path, job)) for job in (foreign, UNKNOWN))
             assert same_answer(answer, unknown, (foreign, UNKNOWN)), (method, path, answer.text, unknown.text)
             assert 400 <= answer.status_code < 500, (method, path, answer.text)
-    assert town.ask("zoe", "GET", f"/v1/imports/{foreign}").json()["counts"]["created"] == 1
+    assert town.ask("zoe", "GET", f"/v1/imports/{foreign}").json()["counts"] == counts
 
 
 def test_c12_operators_see_their_own_jobs_and_admins_all_of_the_organisation(town: Town) -> None:
@@ -213,7 +214,7 @@ def test_sql_without_any_filter_finds_what_is_the_callers_own(town: Town) -> Non
         assert seen(acme)["job"] + seen(zeta)["job"] == everything["job"]
         assert 0 < seen(acme, "ann")["job"] < seen(acme)["job"]
         assert seen(acme, "ann")["row"] <= seen(acme)["row"] < everything["row"]
-        assert (seen(acme, "ann")["webhook"], seen(acme)["webhook"], everything["webhook"]) == (0, 1, 2)
+        assert seen(acme, "ann")["webhook"] == 0 < seen(acme)["webhook"] < everything["webhook"]
         assert 0 < seen(acme)["webhook_delivery"] < everything["webhook_delivery"]
 
 

@@ -60,7 +60,7 @@ def test_keys_and_values_of_any_text_are_told_as_they_are(database: Database, dr
     lines = [f'"{cell.replace(chr(34), 2 * chr(34))}",{place % 2}' for place, cell in enumerate(cells)]
     result = run_import(database, importer, "cell,code\n" + "\n".join(lines), dry_run=dry_run)
     for (_, outcome), (place, cell) in zip(sorted(result.outcomes.items()), enumerate(cells), strict=True):
-        assert outcome.key == ([cell] if place % 2 else None)
+        assert outcome.key == ([cell] if place % 2 and not dry_run else None)
         assert outcome.told == ("created" if place % 2 else "failed CHECK_VIOLATION")
 
 

@@ -102,7 +102,7 @@ def test_a7_the_same_people_in_other_letters_pass(people: Database, tmp_path: Pa
 
 def test_a7_some_others_are_a_question_and_who_answers_is_kept(people: Database, tmp_path: Path) -> None:
     asked = Asked(people, tmp_path, rows(wrong=3))
-    assert (asked.job.state, moves.allowed(asked.job)) == (State.FINGERPRINT_WARN, ["acknowledge", "cancel"])
+    assert (asked.job.state, moves.allowed(asked.job)) == (State.FINGERPRINT_WARN, ["acknowledge", "cancel", "reopen"])
     found = asked.found
     assert (found.verdict, found.mismatched, found.acknowledged_by) == ("warn", 3, None)
     finding = found.findings[0]

@@ -16,6 +16,7 @@ from rowcall.engine.start import start_job
 from rowcall.errors import Final
 from rowcall.importer.registry import load_registry
 from rowcall.store import jobs
+from rowcall.store.files import MARK
 from rowcall.store.folder import FolderStore
 from rowcall.store.jobs import Job, JobConfig
 from rowcall.store.retention import begin_removal, due_jobs, remove_job
@@ -69,7 +70,7 @@ def removed(workspace: Workspace, **options: Any) -> Removed:
 
 
 def stored(workspace: Workspace) -> list[Path]:
-    return [path for path in (workspace.folder / "data" / "files").rglob("*") if path.is_file()]
+    return [path for path in (workspace.folder / "data" / "files").rglob("*") if path.is_file() and path.name != MARK]
 
 
 def test_a17_jobs_go_with_rows_and_file_after_their_time(workspace: Workspace) -> None:

@@ -55,11 +55,11 @@ def read_preview(job_id: UUID, at: TheService, caller: TheCaller, response: Resp
 )
 def submit_import(job_id: UUID, at: TheService, caller: TheCaller, if_match: _IfMatch = None) -> JobAnswer:
     """Commit what the preview says. A plan that was submitted already is answered with the job as it is."""
-    digests, now = _digests(if_match), False
+    now = False
 
     def submit(connection: Connection[Any], job: Job) -> Job:
         nonlocal now
-        job, now = moves.submit(connection, job, digests)
+        job, now = moves.submit(connection, job, _digests(if_match))
         return job
 
     return moved(at, caller, job_id, "submit", submit, lambda: now)

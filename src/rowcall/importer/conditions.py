@@ -21,7 +21,7 @@ def mode_for(importer: "type[Importer]", mode: Mode | None) -> Mode:
 
 def usable_fields(importer: "type[Importer]", mode: Mode | None, context: Mapping[str, str]) -> dict[str, Field]:
     """The fields that a job of this mode and context has."""
-    told = {**context, MODE: mode_for(importer, mode).value}
+    told = {**context, MODE: mode_for(importer, mode)}
     return {
         name: field
         for name, field in importer.fields.items()
