@@ -326,7 +326,6 @@ def interrupted_by(desk: Desk, monkeypatch: pytest.MonkeyPatch, place: str) -> A
         "rowcall.engine.run.decide_readings",
         "rowcall.engine.run.decide_duplicates",
         "rowcall.engine.commit.keep_plan",
-        "rowcall.engine.commit.keep_plan",
         "rowcall.engine.run.finish_job",
     ],
 )
