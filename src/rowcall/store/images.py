@@ -7,13 +7,15 @@ from psycopg.sql import Literal as Value
 
 from rowcall.store.targets import Target, TargetColumn
 
+_FLOATS = ("float4", "float8")
+
 
 def image_of(target: Target) -> Composed:
     """A row `t` of the target as JSON. What would come back otherwise (`json` loses its form) is there as a text."""
     texts = [
         SQL("{}, {}").format(Value(name), imaged(column))
         for name, column in target.columns.items()
-        if column.own_json or column.is_array
+        if column.own_json or column.is_array or column.base in _FLOATS
     ]
     image = SQL("to_jsonb(t.*)").format()
     return SQL("({} || jsonb_build_object({}))").format(image, SQL(", ").join(texts)) if texts else image
@@ -31,6 +33,8 @@ def imaged(column: TargetColumn, alias: Literal["s", "t"] = "t") -> Composed:
         how = "to_jsonb({0}::text)"
     elif column.is_array:  # where it begins is told by its text alone
         how = "CASE WHEN starts_with({0}::text, '[') THEN to_jsonb({0}::text) ELSE to_jsonb({0}) END"
+    elif column.base in _FLOATS:  # numbers of JSON have no zero below zero
+        how = "CASE WHEN {0}::text = '-0' THEN to_jsonb({0}::text) ELSE to_jsonb({0}) END"
     else:
         how = "to_jsonb({0})"
     return SQL(how).format(value)

@@ -28,8 +28,8 @@ SELECT a.attname AS name,
        CASE WHEN base.typname = 'numeric' AND m.typmod > 4 THEN ((m.typmod - 4) >> 16) & 65535 END AS precision,
        CASE WHEN base.typname = 'numeric' AND m.typmod > 4 THEN ((((m.typmod - 4) & 2047) # 1024) - 1024) END AS scale,
        coalesce(o.collisdeterministic, true) AS bitwise,
-       -- json keeps its form, jsonb tells its null from none, and composites may hold either
-       k.typtype = 'c' OR EXISTS (SELECT FROM pg_cast x WHERE x.castsource = k.oid AND x.casttarget IN ('json'::regtype, 'jsonb'::regtype)) AS own_json,
+       -- json keeps its form, jsonb tells its null from none, and composites and arrays of floats may hold what JSON has not
+       k.typtype = 'c' OR (base.typcategory = 'A' AND k.typname IN ('float4', 'float8')) OR EXISTS (SELECT FROM pg_cast x WHERE x.castsource = k.oid AND x.casttarget IN ('json'::regtype, 'jsonb'::regtype)) AS own_json,
        base.typcategory = 'A' AS is_array,
        CASE WHEN base.typtype = 'e' THEN ARRAY(SELECT e.enumlabel::text FROM pg_enum e WHERE e.enumtypid = base.oid
                                               ORDER BY e.enumsortorder) END AS labels,
