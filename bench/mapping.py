@@ -16,7 +16,7 @@ from matching.importers import IMPORTERS
 from matching.results import Judged, figures, grouped, musts, table, write
 from measuring.files import HERE
 from measuring.musts import musts_table
-from rowcall.engine.suggest import suggest
+from rowcall.engine.columns.suggest import suggest
 
 
 def main() -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from measuring.files import HERE
-from rowcall.engine.suggest import Seen
+from rowcall.engine.columns.suggest import Seen
 
 FOLDER = HERE / "mapping"
 TUNED = "tuned"

@@ -11,7 +11,7 @@ from matching.files import ASK, Labelled
 from measuring.machine import machine
 from measuring.musts import Must, at_least, at_most
 from measuring.tables import titled_table
-from rowcall.engine.suggest import LIKELY, SURE, Suggestion
+from rowcall.engine.columns.suggest import LIKELY, SURE, Suggestion
 
 _PACKAGES = ("rowcall", "rapidfuzz", "polars", "numpy")
 

@@ -16,7 +16,8 @@ import httpx
 import pytest
 
 from rowcall.api import events, uploads
-from rowcall.store import folder, requests
+from rowcall.store import requests
+from rowcall.store.files import folder
 
 from .conftest import Site
 from .test_imports import USERS, sent, stored

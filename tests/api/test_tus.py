@@ -21,8 +21,9 @@ from rowcall.api.service import Service
 from rowcall.errors import Retryable
 from rowcall.importer.registry import load_registry
 from rowcall.model import Code
-from rowcall.store import pieces, synced, uploads
-from rowcall.store.files import file_store
+from rowcall.store import uploads
+from rowcall.store.files import pieces, synced
+from rowcall.store.files.filestore import file_store
 from rowcall.store.jobs import new_id
 
 from .conftest import Site

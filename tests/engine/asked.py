@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from rowcall import Importer
-from rowcall.engine import columns
-from rowcall.engine.columns import ColumnAnswers, ColumnUpdate, Join
+from rowcall.engine.columns import answering
+from rowcall.engine.columns.answering import ColumnAnswers, ColumnUpdate, Join
 from rowcall.engine.run import Run, run_job
 from rowcall.engine.start import start_job
 from rowcall.engine.work import needed_by
@@ -47,14 +47,16 @@ class Asked:
     ) -> None:
         said = ColumnAnswers(updates=updates, joins=joins, constants=constants or {})
         with self.database.connect() as connection, connection.transaction():
-            columns.update(connection, self.job, self.importer, said, "ann")
+            answering.update(connection, self.job, self.importer, said, "ann")
 
     def confirms(self) -> Result:
         return result_of(self.database, self.importer, self.goes_on())
 
     def goes_on(self) -> Job:
         with self.database.connect() as connection, connection.transaction():
-            self.job = columns.confirm(connection, self.job, self.importer, needed_by(connection, self.importer), "ann")
+            self.job = answering.confirm(
+                connection, self.job, self.importer, needed_by(connection, self.importer), "ann"
+            )
         return self.run()
 
     def result(self) -> Result:

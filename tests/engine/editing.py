@@ -6,7 +6,7 @@ from typing import Any
 
 from rowcall import Importer
 from rowcall.engine import moves
-from rowcall.engine.edit import Edited, edit_row, undo_edits
+from rowcall.engine.corrections.edit import Edited, edit_row, undo_edits
 from rowcall.engine.run import Run, run_job
 from rowcall.engine.start import start_job
 from rowcall.store.db import Database

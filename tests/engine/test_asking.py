@@ -7,7 +7,7 @@ import pytest
 
 from rowcall import Date, Email, Final, Flow, Integer, Text
 from rowcall.engine import moves
-from rowcall.engine.columns import ColumnUpdate
+from rowcall.engine.columns.answering import ColumnUpdate
 from rowcall.errors import NotSettled, WrongState
 from rowcall.model import Code, State, Wish
 from rowcall.store.db import Database

@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from rowcall import Choice, Final, Importer, Integer, Lookup, Update
-from rowcall.engine import ask_values, decisions, moves
-from rowcall.engine.alone import try_alone
-from rowcall.engine.decisions import ValueUpdate
+from rowcall.engine import moves
+from rowcall.engine.corrections.alone import try_alone
 from rowcall.engine.doctor import Verdict, verify_job
 from rowcall.engine.run import Run, run_job
 from rowcall.engine.scratch import Scratch
 from rowcall.engine.start import start_job
+from rowcall.engine.values import answering
+from rowcall.engine.values import ask as ask_values
+from rowcall.engine.values.answering import ValueUpdate
 from rowcall.engine.work import prepare_work
 from rowcall.errors import NotSettled, WrongState
 from rowcall.model import Code, State, Wish
@@ -78,13 +80,13 @@ class Asked:
 
     def says(self, *updates: ValueUpdate) -> int:
         with self.database.connect() as connection, connection.transaction():
-            named = decisions.targets_named(connection, self.job, updates)
-            targets = decisions.find_targets(connection, self.importer, named)
-            return decisions.update(connection, self.job, self.importer, updates, targets, "ann")
+            named = answering.targets_named(connection, self.job, updates)
+            targets = answering.find_targets(connection, self.importer, named)
+            return answering.update(connection, self.job, self.importer, updates, targets, "ann")
 
     def confirms(self) -> Result:
         with self.database.connect() as connection, connection.transaction():
-            self.job = decisions.confirm(connection, self.job)
+            self.job = answering.confirm(connection, self.job)
         return result_of(self.database, self.importer, self.run())
 
     def again(self, rows: list[int]) -> Job:
@@ -231,7 +233,7 @@ def test_the_same_text_in_two_scopes_is_two_questions(tables: Database, tmp_path
     assert [field.field for field in asked.fields()] == ["country_id"]  # which city depends on the country
     asked.says(of("Gondor", target="4"))
     with tables.connect() as connection, connection.transaction():
-        asked.job = decisions.confirm(connection, asked.job)
+        asked.job = answering.confirm(connection, asked.job)
     assert asked.run().state is State.CELL_MAPPING
     cities = {(each.value, each.scope_label): each for each in asked.values(field="city_id")}
     assert {what: each.status for what, each in cities.items()} == {
@@ -339,7 +341,7 @@ def test_a4_what_was_decided_may_be_gone_when_rows_are_written(
     asked.says(of("Utopia", target="2"))
     sql(tables, "DELETE FROM country WHERE id = 2")
     with tables.connect() as connection, connection.transaction():
-        asked.job = decisions.confirm(connection, asked.job)
+        asked.job = answering.confirm(connection, asked.job)
     assert (asked.run().state, asked.job.wish) == (State.CELL_MAPPING, Wish.HOLD)
     asked.says(of("Utopia", target="1"))
     assert asked.confirms().told == ["created"] * 4
@@ -423,7 +425,7 @@ def test_previews_ask_and_plan_with_the_answers(tables: Database, tmp_path: Path
     asked.says(of("Gondor", target="2"))
     sql(tables, "DELETE FROM country WHERE id = 2")
     with tables.connect() as connection, connection.transaction():
-        asked.job = decisions.confirm(connection, asked.job)
+        asked.job = answering.confirm(connection, asked.job)
     assert asked.run().state is State.CELL_MAPPING
     asked.says(of("Gondor", ignore=True))
     result = asked.confirms()
@@ -492,7 +494,7 @@ def test_a_process_that_ends_in_between_loses_nothing(
     asked = Asked(tables, tmp_path, SHOPS, shops("Germany", "Germany", "Gondor", "Åland"), batch_rows=2)
     asked.says(of("Gondor", target="4"))
     with tables.connect() as connection, connection.transaction():
-        asked.job = decisions.confirm(connection, asked.job)
+        asked.job = answering.confirm(connection, asked.job)
     sql(tables, "DELETE FROM country WHERE id = 4")
     with monkeypatch.context() as patched:
         module = ask_values if where == "match_values" else ask_values.value_mappings

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from rowcall import DateTime, Final, Flow, Importer, Integer, Text
-from rowcall.engine.columns import ColumnUpdate, Join
+from rowcall.engine.columns.answering import ColumnUpdate, Join
 from rowcall.model import State
 from rowcall.store.db import Database
 from rowcall.store.rows import BLANKS

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from rowcall import Boolean, Choice, Flow, Importer, Integer, Text, Update
-from rowcall.engine.column_documents import target_fields_document
-from rowcall.engine.columns import ColumnUpdate, Join
-from rowcall.engine.templates import apply_template, save_from
+from rowcall.engine.columns.answering import ColumnUpdate, Join
+from rowcall.engine.columns.documents import target_fields_document
+from rowcall.engine.columns.templates import apply_template, save_from
 from rowcall.errors import Final
 from rowcall.importer.fields import Field
 from rowcall.model import Code, Mode, State

@@ -25,8 +25,8 @@ from rowcall import (
     WholeFileImporter,
 )
 from rowcall.engine import moves
-from rowcall.engine.foresee import is_foreseeable
-from rowcall.engine.preview import preview_of
+from rowcall.engine.preview.documents import preview_of
+from rowcall.engine.preview.foresee import is_foreseeable
 from rowcall.engine.scratch import NO_SCRATCH
 from rowcall.engine.work import prepare_work
 from rowcall.errors import PlanStale, WrongState

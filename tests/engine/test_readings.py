@@ -45,7 +45,7 @@ def test_order_of_dates_is_the_columns(database: Database, texts: list[str], day
 
 
 def test_late_evidence_decides_for_the_rows_before_it(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rowcall.engine.readings._SAMPLE_ROWS", 100)
+    monkeypatch.setattr("rowcall.engine.columns.readings._SAMPLE_ROWS", 100)
     with_dates(database)
     text = "id,day\n" + "".join(f"{number},03/04/2024\n" for number in range(150)) + "999,04/30/2024\n"
     result = run_import(database, DATES, text)

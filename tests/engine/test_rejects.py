@@ -11,7 +11,7 @@ import pytest
 from openpyxl.worksheet.worksheet import Worksheet
 
 from rowcall import Choice, Email, Final, Flow, Integer, Lookup, Text
-from rowcall.engine.rejects import Merged, merge_rejects, open_returned
+from rowcall.engine.corrections.rejects import Merged, merge_rejects, open_returned
 from rowcall.export.rejects import select_rejects, write_rejects
 from rowcall.formats import Limits
 from rowcall.model import State

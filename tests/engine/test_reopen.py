@@ -6,7 +6,7 @@ import pytest
 
 from rowcall import Fingerprint, Importer, Integer, Lookup, Text, Update
 from rowcall.engine import moves
-from rowcall.engine.reopen import reopen_columns
+from rowcall.engine.columns.reopen import reopen_columns
 from rowcall.engine.run import held
 from rowcall.errors import Final, WrongState
 from rowcall.model import Code, State, Wish

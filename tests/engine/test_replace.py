@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rowcall import Choice, Final, Flow, Integer, Text
-from rowcall.engine.replace import Counted, Replaced, Replacing, count_replaced, replace_cells
+from rowcall.engine.corrections.replace import Counted, Replaced, Replacing, count_replaced, replace_cells
 from rowcall.model import State
 from rowcall.store.db import Database
 from rowcall.store.grid import Wanted

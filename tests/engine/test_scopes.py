@@ -15,8 +15,8 @@ from psycopg import Connection
 from rowcall import Boolean, Choice, Date, Final, Flow, Importer, Integer, Text
 from rowcall.engine import moves
 from rowcall.engine.context import scope_of, with_context
-from rowcall.engine.edit import edit_row
-from rowcall.engine.preview import preview_of
+from rowcall.engine.corrections.edit import edit_row
+from rowcall.engine.preview.documents import preview_of
 from rowcall.engine.run import Run, run_job
 from rowcall.engine.start import start_job
 from rowcall.errors import RowcallError, WrongState

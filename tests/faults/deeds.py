@@ -9,11 +9,13 @@ from typing import Any
 from psycopg import Connection
 from psycopg.sql import SQL, Identifier
 
-from rowcall.engine import columns, decisions, moves
-from rowcall.engine.decisions import ValueUpdate
+from rowcall.engine import moves
+from rowcall.engine.columns import answering as columns
+from rowcall.engine.corrections.edit import edit_row
+from rowcall.engine.corrections.rejects import KEY, merge_rejects, open_returned
 from rowcall.engine.doctor import verify_job
-from rowcall.engine.edit import edit_row
-from rowcall.engine.rejects import KEY, merge_rejects, open_returned
+from rowcall.engine.values import answering as decisions
+from rowcall.engine.values.answering import ValueUpdate
 from rowcall.engine.work import needed_by
 from rowcall.formats import Limits
 from rowcall.store import jobs

@@ -19,7 +19,7 @@ import psycopg
 import pytest
 
 from rowcall.store.db import Database
-from rowcall.store.files import MARK
+from rowcall.store.files.filestore import MARK
 
 from ..integration.command import COMMAND
 from .trial import wait_for

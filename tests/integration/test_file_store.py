@@ -18,11 +18,11 @@ from rowcall.config import Settings, settings_from
 from rowcall.errors import Final, Retryable
 from rowcall.export import known_resources
 from rowcall.model import Code
-from rowcall.store import bucket, folder
-from rowcall.store.bucket import BucketStore
 from rowcall.store.db import Database
-from rowcall.store.files import FileStore, StoredFile, file_store
-from rowcall.store.folder import FolderStore
+from rowcall.store.files import bucket, folder
+from rowcall.store.files.bucket import BucketStore
+from rowcall.store.files.filestore import FileStore, StoredFile, file_store
+from rowcall.store.files.folder import FolderStore
 from rowcall.worker.exports import Exporter
 from rowcall.worker.worker import Worker
 

@@ -15,11 +15,11 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from rowcall.store.bucket import BucketStore
 from rowcall.store.db import Database
-from rowcall.store.files import StoredFile
-from rowcall.store.parts import Parts
-from rowcall.store.pieces import Pieces
+from rowcall.store.files.bucket import BucketStore
+from rowcall.store.files.filestore import StoredFile
+from rowcall.store.files.parts import Parts
+from rowcall.store.files.pieces import Pieces
 
 from .command import COMMAND
 from .s3 import CREDENTIALS, s3_server

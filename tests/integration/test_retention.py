@@ -16,8 +16,8 @@ from rowcall.engine.start import start_job
 from rowcall.errors import Final
 from rowcall.importer.registry import load_registry
 from rowcall.store import jobs
-from rowcall.store.files import MARK
-from rowcall.store.folder import FolderStore
+from rowcall.store.files.filestore import MARK
+from rowcall.store.files.folder import FolderStore
 from rowcall.store.jobs import Job, JobConfig
 from rowcall.store.retention import begin_removal, due_jobs, remove_job
 from rowcall.worker.queue import migrate_queue

@@ -19,13 +19,13 @@ from rowcall.export import known_resources
 from rowcall.formats import WriteFormat
 from rowcall.model import ENDED, Code, ExportState, State
 from rowcall.store import exports, jobs
-from rowcall.store.bucket import BucketStore
 from rowcall.store.db import Database
 from rowcall.store.exports import ExportRequest
-from rowcall.store.files import MARK, FileStore, file_store
-from rowcall.store.folder import FolderStore
+from rowcall.store.files.bucket import BucketStore
+from rowcall.store.files.filestore import MARK, FileStore, file_store
+from rowcall.store.files.folder import FolderStore
+from rowcall.store.files.marks import adopt_store, bind, known_mark
 from rowcall.store.jobs import JobConfig, Origin
-from rowcall.store.marks import adopt_store, bind, known_mark
 from rowcall.worker.exports import Exporter
 from rowcall.worker.queue import nudge
 from rowcall.worker.worker import Worker

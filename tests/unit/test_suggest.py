@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rowcall import Boolean, Choice, Date, DateTime, Decimal, Email, Field, Importer, Integer, Lookup, Text, Uuid
-from rowcall.engine import assign, headers, scores
-from rowcall.engine import suggest as suggestions
-from rowcall.engine.assign import best_pairs
-from rowcall.engine.headers import meanings
-from rowcall.engine.suggest import LIKELY, SURE, Seen, Suggestion, suggest
+from rowcall.engine.columns import assign, headers, scores
+from rowcall.engine.columns import suggest as suggestions
+from rowcall.engine.columns.assign import best_pairs
+from rowcall.engine.columns.headers import meanings
+from rowcall.engine.columns.suggest import LIKELY, SURE, Seen, Suggestion, suggest
 
 
 class People(Importer):

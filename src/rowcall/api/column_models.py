@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import Field
 
 from rowcall.api.models import Flag, JobAnswer, Name, TemplateName, Text, Wire
-from rowcall.engine.columns import ColumnAnswers, ColumnUpdate, Join
+from rowcall.engine.columns.answering import ColumnAnswers, ColumnUpdate, Join
 from rowcall.model import State
 
 _MOST = 16_384

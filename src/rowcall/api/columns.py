@@ -17,11 +17,11 @@ from rowcall.api.models import JobAnswer, TemplateName
 from rowcall.api.moves import moved
 from rowcall.api.openapi import refusals
 from rowcall.api.service import Caller, Service, TheCaller, TheService
-from rowcall.engine import columns
-from rowcall.engine.column_documents import columns_document, target_fields_document, warnings_document
-from rowcall.engine.column_warnings import warnings_of
-from rowcall.engine.reopen import reopen_columns
-from rowcall.engine.templates import apply_template
+from rowcall.engine.columns import answering
+from rowcall.engine.columns.documents import columns_document, target_fields_document, warnings_document
+from rowcall.engine.columns.reopen import reopen_columns
+from rowcall.engine.columns.templates import apply_template
+from rowcall.engine.columns.warnings import warnings_of
 from rowcall.engine.work import checked_target, limits_of
 from rowcall.importer import Importer
 from rowcall.importer.fields import ColumnLimits
@@ -60,7 +60,7 @@ def change_column_mappings(
     importer, limits = declared(at, caller, job_id)
     with at.connection(caller) as connection:
         job = jobs.get_job(connection, str(job_id), organisation=caller.organisation)
-        columns.update(connection, job, importer, said.answers(), caller.account)
+        answering.update(connection, job, importer, said.answers(), caller.account)
         audit(connection, caller, "import.columns", job.id, {"number": job.number})
         return mappings_of(connection, jobs.get_job(connection, str(job.id)), importer, limits)
 
@@ -100,7 +100,7 @@ def confirm_column_mappings(job_id: UUID, at: TheService, caller: TheCaller) -> 
     needed = needed_of(limits)
 
     def confirm(connection: Connection[Any], job: Job) -> Job:
-        return columns.confirm(connection, job, importer, needed, caller.account)
+        return answering.confirm(connection, job, importer, needed, caller.account)
 
     return moved(at, caller, job_id, "confirm-columns", confirm)
 

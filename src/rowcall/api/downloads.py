@@ -11,7 +11,7 @@ from fastapi.responses import FileResponse, StreamingResponse
 from rowcall.api.problems import problem
 from rowcall.formats import WriteFormat
 from rowcall.model import Code
-from rowcall.store.files import Reader
+from rowcall.store.files.filestore import Reader
 
 MEDIA_TYPES = {
     WriteFormat.CSV: "text/csv; charset=utf-8",

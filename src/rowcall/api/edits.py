@@ -13,9 +13,9 @@ from rowcall.api.models import CellEditAnswer, EditAnswer, EditRequest, Item, Re
 from rowcall.api.openapi import headers, refusals
 from rowcall.api.service import Caller, Service, TheCaller, TheService
 from rowcall.engine import observe
+from rowcall.engine.corrections.edit import Edited, edit_row, found_row, undo_edits
+from rowcall.engine.corrections.replace import count_replaced, replace_cells
 from rowcall.engine.documents import edit_document, job_document, row_document
-from rowcall.engine.edit import Edited, edit_row, found_row, undo_edits
-from rowcall.engine.replace import count_replaced, replace_cells
 from rowcall.errors import Final
 from rowcall.importer import Importer
 from rowcall.model import WORKING, Code

@@ -29,7 +29,7 @@ from rowcall.model import Code, ExportState
 from rowcall.store import exports
 from rowcall.store.db import Database
 from rowcall.store.exports import Export, ExportRequest
-from rowcall.store.files import file_store
+from rowcall.store.files.filestore import file_store
 from rowcall.store.jobs import Origin, get_job
 from rowcall.worker.queue import EXPORT, nudge
 

@@ -16,7 +16,7 @@ from rowcall.api.service import Service, TheService
 from rowcall.config import Settings
 from rowcall.errors import RowcallError
 from rowcall.model import Code
-from rowcall.store.files import file_store
+from rowcall.store.files.filestore import file_store
 from rowcall.store.migrate import pending
 from rowcall.store.operations import workers_seen
 from rowcall.store.packs import pending_of_pack

@@ -28,7 +28,7 @@ from rowcall.engine.start import settled_config
 from rowcall.errors import DoesNotFit, Final
 from rowcall.model import Code, State
 from rowcall.store import jobs, requests, results
-from rowcall.store.files import file_store
+from rowcall.store.files.filestore import file_store
 from rowcall.store.jobs import Job, JobCounts, Origin
 from rowcall.store.templates import find_template
 from rowcall.telemetry.tracing import traceparent

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, Strict, TypeAdapter, Validati
 from pydantic.alias_generators import to_camel
 
 from rowcall.api.problems import unfit
-from rowcall.engine.edit import MOST_TEXT
-from rowcall.engine.replace import Replacing
+from rowcall.engine.corrections.edit import MOST_TEXT
+from rowcall.engine.corrections.replace import Replacing
 from rowcall.errors import Final
 from rowcall.formats import Format, ReadOptions
 from rowcall.model import ROW_STATUSES, Code, Mode, State, Wish

@@ -12,7 +12,7 @@ from rowcall.api.moves import moved
 from rowcall.api.openapi import headers, refusals
 from rowcall.api.service import TheCaller, TheService
 from rowcall.engine import moves
-from rowcall.engine.preview import preview_of
+from rowcall.engine.preview.documents import preview_of
 from rowcall.errors import Final
 from rowcall.model import Code
 from rowcall.store import jobs

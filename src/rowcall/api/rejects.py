@@ -17,8 +17,8 @@ from rowcall.api.service import Caller, Service, TheCaller, TheService
 from rowcall.api.streams import ExportStream
 from rowcall.api.uploads import Upload, received
 from rowcall.engine import observe
+from rowcall.engine.corrections.rejects import merge_rejects, open_returned
 from rowcall.engine.documents import merged_document
-from rowcall.engine.rejects import merge_rejects, open_returned
 from rowcall.export.rejects import select_rejects, write_rejects
 from rowcall.export.request import snapshot
 from rowcall.formats import WriteFormat
@@ -26,8 +26,8 @@ from rowcall.importer import Importer
 from rowcall.model import WORKING, Code
 from rowcall.store import jobs
 from rowcall.store.db import Database
+from rowcall.store.files.passing import PassingStore
 from rowcall.store.jobs import Job
-from rowcall.store.passing import PassingStore
 from rowcall.worker.queue import nudge
 
 router = APIRouter(prefix="/v1/imports/{job_id}", tags=["rows"])

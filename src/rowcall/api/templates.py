@@ -16,8 +16,8 @@ from rowcall.api.column_models import (
 from rowcall.api.models import Text
 from rowcall.api.openapi import headers, refusals
 from rowcall.api.service import TheCaller, TheService
-from rowcall.engine.column_documents import decision_document, template_document
-from rowcall.engine.templates import save_from
+from rowcall.engine.columns.documents import decision_document, template_document
+from rowcall.engine.columns.templates import save_from
 from rowcall.model import Code
 from rowcall.store import decisions, jobs, templates
 from rowcall.store.jobs import TemplateKey

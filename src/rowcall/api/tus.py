@@ -36,7 +36,7 @@ from rowcall.api.visits import (
 )
 from rowcall.errors import Final
 from rowcall.model import Code
-from rowcall.store.files import too_large
+from rowcall.store.files.filestore import too_large
 from rowcall.store.uploads import Upload, Wanted
 
 _VERSION = "1.0.0"

@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect
 from rowcall.engine.failures import failure_of
 from rowcall.errors import Final
 from rowcall.model import Code
-from rowcall.store.files import Incoming, StoredFile, too_large
+from rowcall.store.files.filestore import Incoming, StoredFile, too_large
 
 _BESIDE = 1 << 20
 """What a form may hold beside its file: names, texts, boundaries."""

@@ -11,8 +11,8 @@ from rowcall.api.models import Text
 from rowcall.api.openapi import refusals
 from rowcall.api.service import TheCaller, TheService
 from rowcall.api.value_models import DecisionPage, RevokedAnswer
-from rowcall.engine.revoking import revoke
-from rowcall.engine.value_documents import decision_document, revoked_document
+from rowcall.engine.values.documents import decision_document, revoked_document
+from rowcall.engine.values.revoke import revoke
 from rowcall.model import Code
 from rowcall.store.cursors import decoded, encoded
 from rowcall.store.value_decisions import WantedDecisions, page_of_decisions

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import Field, Strict
 
 from rowcall.api.models import Flag, Text, Wire
-from rowcall.engine.decisions import ValueUpdate
+from rowcall.engine.values.answering import ValueUpdate
 
 ValueStatus = Literal["UNRESOLVED", "AUTO_MATCHED", "USER_CONFIRMED", "USER_OVERRIDDEN", "IGNORED"]
 ValueId = Annotated[int, Strict(), Field(ge=1, le=2**63 - 1)]

@@ -21,9 +21,9 @@ from rowcall.api.value_models import (
     ValuesUpdated,
     ValueUpdates,
 )
-from rowcall.engine import decisions
-from rowcall.engine.candidates import candidates
-from rowcall.engine.value_documents import fields_document, found_document, values_document
+from rowcall.engine.values import answering
+from rowcall.engine.values.candidates import candidates
+from rowcall.engine.values.documents import fields_document, found_document, values_document
 from rowcall.importer import Importer
 from rowcall.model import Code
 from rowcall.store import jobs, value_answers
@@ -74,11 +74,11 @@ def change_cell_mappings(
     with at.connection(caller) as connection:
         job = jobs.get_job(connection, str(job_id), organisation=caller.organisation)
         importer = at.registry.importer(job.importer)
-        named = decisions.targets_named(connection, job, updates)
+        named = answering.targets_named(connection, job, updates)
     with _tables(at) as tables:  # not inside the other: requests that each wait for a second connection get none
-        targets = decisions.find_targets(tables, importer, named)
+        targets = answering.find_targets(tables, importer, named)
     with at.connection(caller) as connection:
-        count = decisions.update(connection, job, importer, updates, targets, caller.account)
+        count = answering.update(connection, job, importer, updates, targets, caller.account)
         audit(connection, caller, "import.values", job.id, {"number": job.number, "values": count})
         return ValuesUpdated(updated=count, fields=_fields(connection, job, importer))
 
@@ -110,4 +110,4 @@ def _importer(at: Service, caller: Caller, job_id: UUID) -> type[Importer]:
 )
 def confirm_cell_mappings(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:
     """Let the job go on with what its values stand for. What was decided is remembered for the next file."""
-    return moved(at, caller, job_id, "confirm-values", decisions.confirm)
+    return moved(at, caller, job_id, "confirm-values", answering.confirm)

@@ -22,9 +22,9 @@ from rowcall.api.uploads import STALLED, aside, write_blocks
 from rowcall.errors import Final, RowcallError
 from rowcall.model import Code
 from rowcall.store import uploads
-from rowcall.store.files import file_store, too_large
+from rowcall.store.files.filestore import file_store, too_large
+from rowcall.store.files.pieces import Pieces
 from rowcall.store.jobs import Job
-from rowcall.store.pieces import Pieces
 from rowcall.store.uploads import Upload, Wanted
 
 _PASSING = (Code.UPLOAD_BUSY, Code.SCOPE_BUSY)

@@ -37,12 +37,12 @@ from rowcall.model import Code, State, Status
 from rowcall.sources.place import is_url, parsed
 from rowcall.store import jobs
 from rowcall.store.db import Database, open_database
-from rowcall.store.files import file_store
+from rowcall.store.files.filestore import file_store
+from rowcall.store.files.marks import bind
 from rowcall.store.fingerprints import check_of
 from rowcall.store.grid import Wanted, results_of
 from rowcall.store.jobs import Job, JobConfig, JobCounts, TemplateKey
 from rowcall.store.mappings import columns_of
-from rowcall.store.marks import bind
 from rowcall.store.packs import migrate_pack
 from rowcall.store.results import last_sign_of
 

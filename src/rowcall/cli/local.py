@@ -17,11 +17,11 @@ from rowcall.client import answers
 from rowcall.client.answers import ImporterSummary, Item, Reprocessed, UndoPreview, UndoReceipt, View
 from rowcall.config import Settings
 from rowcall.engine import documents, moves
-from rowcall.engine.edit import Edited, edit_row, found_row, undo_edits
-from rowcall.engine.preview import preview_of
+from rowcall.engine.corrections.edit import Edited, edit_row, found_row, undo_edits
+from rowcall.engine.corrections.rejects import Merged, merge_rejects, open_returned
+from rowcall.engine.corrections.replace import Replacing, count_replaced, replace_cells
+from rowcall.engine.preview.documents import preview_of
 from rowcall.engine.receipt import receipt_of
-from rowcall.engine.rejects import Merged, merge_rejects, open_returned
-from rowcall.engine.replace import Replacing, count_replaced, replace_cells
 from rowcall.engine.undo import preview_undo, undo_of
 from rowcall.importer import Importer
 from rowcall.importer.registry import load_registry

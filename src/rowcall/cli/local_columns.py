@@ -17,11 +17,10 @@ from rowcall.client.column_answers import (
     TargetField,
     Template,
 )
-from rowcall.engine import column_documents as documents
-from rowcall.engine import columns
-from rowcall.engine.column_warnings import warnings_of
-from rowcall.engine.reopen import reopen_columns
-from rowcall.engine.templates import apply_template, save_from
+from rowcall.engine.columns import answering, documents
+from rowcall.engine.columns.reopen import reopen_columns
+from rowcall.engine.columns.templates import apply_template, save_from
+from rowcall.engine.columns.warnings import warnings_of
 from rowcall.engine.work import checked_target, limits_of, needed_by
 from rowcall.importer import Importer
 from rowcall.importer.registry import load_registry
@@ -52,17 +51,19 @@ class LocalColumns:
 
     def change_columns(self, job: str, said: ColumnAnswers) -> ColumnMappings:
         """Say which column is which field."""
-        answered = columns.ColumnAnswers(
-            updates=[columns.ColumnUpdate(**msgspec.structs.asdict(each)) for each in said.updates],
+        answered = answering.ColumnAnswers(
+            updates=[answering.ColumnUpdate(**msgspec.structs.asdict(each)) for each in said.updates],
             joins=[
-                columns.Join(target_field=each.target_field, positions=tuple(each.positions), separator=each.separator)
+                answering.Join(
+                    target_field=each.target_field, positions=tuple(each.positions), separator=each.separator
+                )
                 for each in said.joins
             ],
             constants=said.constants,
         )
         with self._connection.transaction():
             found = jobs.get_job(self._connection, job)
-            columns.update(self._connection, found, _importer(found), answered, system_account())
+            answering.update(self._connection, found, _importer(found), answered, system_account())
         return self.column_mappings(job)
 
     def confirm_columns(self, job: str) -> answers.Job:
@@ -70,7 +71,7 @@ class LocalColumns:
 
         def confirm(connection: Connection[Any], found: Job) -> Job:
             importer = _importer(found)
-            return columns.confirm(connection, found, importer, needed_by(connection, importer), system_account())
+            return answering.confirm(connection, found, importer, needed_by(connection, importer), system_account())
 
         return self._moved(job, confirm)
 

@@ -17,9 +17,9 @@ from rowcall.client.value_answers import (
     ValueSaid,
     ValuesUpdated,
 )
-from rowcall.engine import candidates, decisions, revoking
-from rowcall.engine import value_documents as documents
-from rowcall.engine.decisions import ValueUpdate
+from rowcall.engine.values import answering, candidates, documents
+from rowcall.engine.values import revoke as revoking
+from rowcall.engine.values.answering import ValueUpdate
 from rowcall.importer import Importer
 from rowcall.importer.registry import load_registry
 from rowcall.store import jobs, value_answers
@@ -70,14 +70,14 @@ class LocalValues:
         found = jobs.get_job(self._connection, job)
         importer, updates = _importer(found), [_update(each) for each in said]
         with self._connection.transaction():
-            named = decisions.targets_named(self._connection, found, updates)
-            targets = decisions.find_targets(self._connection, importer, named)
-            count = decisions.update(self._connection, found, importer, updates, targets, system_account())
+            named = answering.targets_named(self._connection, found, updates)
+            targets = answering.find_targets(self._connection, importer, named)
+            count = answering.update(self._connection, found, importer, updates, targets, system_account())
         return msgspec.convert({"updated": count, "fields": self._value_fields(found)}, ValuesUpdated)
 
     def confirm_values(self, job: str) -> answers.Job:
         """Let a job go on with what its values stand for."""
-        return self._moved(job, decisions.confirm)
+        return self._moved(job, answering.confirm)
 
     def value_decisions(
         self, *, importer: str | None = None, field: str | None = None, most: int | None = None

@@ -12,8 +12,8 @@ from rowcall.errors import Final
 from rowcall.importer.registry import load_registry
 from rowcall.store import migrate as store
 from rowcall.store.db import reach_database
-from rowcall.store.files import file_store
-from rowcall.store.marks import adopt_store
+from rowcall.store.files.filestore import file_store
+from rowcall.store.files.marks import adopt_store
 from rowcall.store.packs import migrate_pack
 from rowcall.store.tenancy import open_to_api
 from rowcall.worker.queue import migrate_queue

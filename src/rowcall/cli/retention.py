@@ -14,8 +14,8 @@ from rowcall.config import settings_from
 from rowcall.engine.retention import Removed, find_due, policy_of, remove_due
 from rowcall.importer.registry import load_registry
 from rowcall.store.db import open_database
-from rowcall.store.files import file_store
-from rowcall.store.marks import bind
+from rowcall.store.files.filestore import file_store
+from rowcall.store.files.marks import bind
 from rowcall.store.retention import Due
 
 _SHOWN = 20

@@ -25,8 +25,8 @@ from rowcall.importer.registry import load_registry
 from rowcall.model import Code
 from rowcall.store.accounts import any_key
 from rowcall.store.db import open_database
-from rowcall.store.files import file_store
-from rowcall.store.marks import bind
+from rowcall.store.files.filestore import file_store
+from rowcall.store.files.marks import bind
 from rowcall.store.packs import migrate_pack
 from rowcall.store.tenancy import open_to_api
 from rowcall.telemetry.logs import logger, start_logs

@@ -10,8 +10,8 @@ import typer
 from rowcall.config import settings_from
 from rowcall.importer.registry import load_registry
 from rowcall.store.db import open_database
-from rowcall.store.files import file_store
-from rowcall.store.marks import bind
+from rowcall.store.files.filestore import file_store
+from rowcall.store.files.marks import bind
 from rowcall.telemetry.work import telling
 from rowcall.worker.queue import migrate_queue
 from rowcall.worker.worker import Worker, run_worker

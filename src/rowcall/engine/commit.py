@@ -19,12 +19,12 @@ import psycopg
 from psycopg import Connection
 
 from rowcall.engine.creating import create_missing
-from rowcall.engine.drift import OUTCOME, Agreed, OffPlan, agreed, as_agreed, plan_done
-from rowcall.engine.foresee import is_foreseeable
 from rowcall.engine.judge import Judged, judge
 from rowcall.engine.observe import committed
 from rowcall.engine.outcomes import add_outcomes
-from rowcall.engine.plan import keep_piece, looked_up
+from rowcall.engine.preview.drift import OUTCOME, Agreed, OffPlan, agreed, as_agreed, plan_done
+from rowcall.engine.preview.foresee import is_foreseeable
+from rowcall.engine.preview.plan import keep_piece, looked_up
 from rowcall.engine.refusals import is_refusal
 from rowcall.engine.staged import Care, foreseen, target_columns, write_staged
 from rowcall.engine.work import WRITTEN_ALIKE, Work

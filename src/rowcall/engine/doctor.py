@@ -10,7 +10,7 @@ import psycopg
 from psycopg import Connection
 from psycopg.sql import SQL, Composable, Composed, Identifier
 
-from rowcall.engine.ask_values import is_under_way
+from rowcall.engine.values.ask import is_under_way
 from rowcall.importer import Importer, ItemImporter, WholeFileImporter
 from rowcall.model import State
 from rowcall.store.jobs import Job

@@ -6,9 +6,9 @@ from datetime import timedelta
 from itertools import zip_longest
 from typing import Any
 
+from rowcall.engine.corrections.rejects import Merged
 from rowcall.engine.moves import allowed
 from rowcall.engine.receipt import Receipt
-from rowcall.engine.rejects import Merged
 from rowcall.engine.undo import UndoPreview
 from rowcall.importer import Field, Importer
 from rowcall.model import State, Status

@@ -23,7 +23,7 @@ from psycopg.sql import Identifier
 
 from rowcall.engine.judge import NO_OUTCOMES, judge_rows, numbered, rows_of
 from rowcall.engine.resolve import TO_CREATE
-from rowcall.engine.values import needed_for, values_of
+from rowcall.engine.typed import needed_for, values_of
 from rowcall.engine.work import WRITTEN_ALIKE, Work
 from rowcall.importer import Boolean, Choice, Date, DateTime, Decimal, Field, Integer
 from rowcall.store import matching, sameness, staging

@@ -14,7 +14,7 @@ from rowcall.sources.guard import Guard
 from rowcall.sources.place import Place, parsed
 from rowcall.sources.url import Fetching, fetch
 from rowcall.store import jobs
-from rowcall.store.files import file_store
+from rowcall.store.files.filestore import file_store
 from rowcall.store.jobs import Job
 from rowcall.store.queries import query
 

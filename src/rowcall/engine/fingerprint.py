@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 from psycopg import Connection
 
-from rowcall.engine.values import needed_for, values_of
+from rowcall.engine.typed import needed_for, values_of
 from rowcall.engine.work import Work
 from rowcall.errors import Final
 from rowcall.importer import Compared, Fingerprint, Importer, Mismatch

@@ -6,7 +6,7 @@ from typing import Any
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from rowcall.engine.plan import close_plan
+from rowcall.engine.preview.plan import close_plan
 from rowcall.errors import Final
 from rowcall.importer import Importer
 from rowcall.model import Code, State

@@ -22,7 +22,7 @@ from rowcall.formats import Batch, Reading, open_rows
 from rowcall.model import Code
 from rowcall.store.copying import cells_text, jsonb_text
 from rowcall.store.db import Database
-from rowcall.store.files import StoredFile, file_store
+from rowcall.store.files.filestore import StoredFile, file_store
 from rowcall.store.jobs import Job, set_ingested
 from rowcall.store.mappings import columns_of
 from rowcall.store.rows import Checkpoint, RowBatch, add_batch, checkpoint_of, filled_before

@@ -16,12 +16,12 @@ from uuid import uuid4
 import polars as pl
 from psycopg import Connection
 
-from rowcall.engine.answers import Unsettled
-from rowcall.engine.drift import plan_done
 from rowcall.engine.judge import Judged, judge
 from rowcall.engine.observe import committed
 from rowcall.engine.outcomes import add_outcomes, outcomes_frame
-from rowcall.engine.plan import keep_piece, looked_up
+from rowcall.engine.preview.drift import plan_done
+from rowcall.engine.preview.plan import keep_piece, looked_up
+from rowcall.engine.values.answers import Unsettled
 from rowcall.engine.work import Work
 from rowcall.errors import Retryable
 from rowcall.importer import ItemImporter, RowOutcome

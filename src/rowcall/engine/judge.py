@@ -8,9 +8,9 @@ import msgspec
 import polars as pl
 from psycopg import Connection
 
-from rowcall.engine.answers import Unsettled
 from rowcall.engine.meaning import meant
 from rowcall.engine.resolve import ISSUES
+from rowcall.engine.values.answers import Unsettled
 from rowcall.engine.verify import verify
 from rowcall.engine.work import Work
 from rowcall.importer import Lookup

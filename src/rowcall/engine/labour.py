@@ -8,10 +8,10 @@ import polars as pl
 import psycopg
 from psycopg import Connection
 
-from rowcall.engine.answers import Unsettled
 from rowcall.engine.commit import Hopes, Route, commit_next, shortest_route
 from rowcall.engine.items import process_items
 from rowcall.engine.running import MOST_FAILURES, Run, interrupted, may_pass
+from rowcall.engine.values.answers import Unsettled
 from rowcall.engine.work import NO_TARGET, Work
 from rowcall.errors import Final, Retryable, RowcallError
 from rowcall.importer import ItemImporter

@@ -6,8 +6,8 @@ from typing import Any
 import polars as pl
 from psycopg import Connection
 
-from rowcall.engine.answers import Answers
 from rowcall.engine.resolve import NO_ISSUES, NO_QUESTIONS, Resolved, left_out_issue, resolve, together
+from rowcall.engine.values.answers import Answers
 from rowcall.engine.work import Work
 from rowcall.importer import Choice
 

@@ -12,7 +12,7 @@ import polars as pl
 from psycopg import Connection
 from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
-from rowcall.engine.answers import QUESTIONS, Answers
+from rowcall.engine.values.answers import QUESTIONS, Answers
 from rowcall.importer import Lookup, folded_values
 from rowcall.model import Code
 from rowcall.store.targets import Target, describe

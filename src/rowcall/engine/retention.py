@@ -16,7 +16,7 @@ from rowcall.errors import RowcallError
 from rowcall.importer.registry import Registry
 from rowcall.store import jobs
 from rowcall.store.db import Database
-from rowcall.store.files import FileStore, file_store
+from rowcall.store.files.filestore import FileStore, file_store
 from rowcall.store.retention import (
     Due,
     Policy,

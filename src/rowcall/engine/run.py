@@ -10,11 +10,14 @@ from typing import Any
 import psycopg
 from psycopg import Connection
 
-from rowcall.engine import ask_values, observe
-from rowcall.engine.answers import Unsettled
-from rowcall.engine.asking import asking
-from rowcall.engine.columns import asks
+from rowcall.engine import observe
+from rowcall.engine.columns.answering import asks
+from rowcall.engine.columns.asking import asking
+from rowcall.engine.columns.map import map_columns
+from rowcall.engine.columns.readings import blank_is_none, decide_readings, watched
+from rowcall.engine.columns.templates import known_of, usable_constants
 from rowcall.engine.commit import Hopes, commit_next, shortest_route
+from rowcall.engine.corrections.reprocess import try_again
 from rowcall.engine.duplicates import decide_duplicates
 from rowcall.engine.failures import failure_of
 from rowcall.engine.fetch import fetch_file
@@ -31,16 +34,14 @@ from rowcall.engine.finish import (
 )
 from rowcall.engine.ingest import Ingesting, ingest, open_file
 from rowcall.engine.labour import work_off
-from rowcall.engine.map import map_columns
 from rowcall.engine.moves import granted, mismatch
 from rowcall.engine.pace import Pace
-from rowcall.engine.readings import blank_is_none, decide_readings, watched
-from rowcall.engine.reprocess import try_again
 from rowcall.engine.running import Run, check_stop, may_pass, scratch_of, watching
 from rowcall.engine.second_look import look_again, plan_together, refers_to_itself, some_failed
 from rowcall.engine.sequences import keep_ahead
-from rowcall.engine.templates import known_of, usable_constants
 from rowcall.engine.undo import AT_ONCE, take_back
+from rowcall.engine.values import ask as ask_values
+from rowcall.engine.values.answers import Unsettled
 from rowcall.engine.waiting import decide_waiting
 from rowcall.engine.whole_file import process_whole_file
 from rowcall.engine.work import NO_TARGET, Work, needed_by, prepare_work

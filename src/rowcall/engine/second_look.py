@@ -15,9 +15,9 @@ from psycopg import Connection
 
 from rowcall.engine import waiting
 from rowcall.engine.commit import Hopes, Route, apply, commit_next, keep_plan, planned
-from rowcall.engine.drift import agreed, left_behind
 from rowcall.engine.judge import duplicates, judge, judge_rows, numbered
-from rowcall.engine.plan import NOTHING_FOUND, looked_up, lookups_elsewhere
+from rowcall.engine.preview.drift import agreed, left_behind
+from rowcall.engine.preview.plan import NOTHING_FOUND, looked_up, lookups_elsewhere
 from rowcall.engine.wants import own_constraints, values_that_move
 from rowcall.engine.work import Work
 from rowcall.store import staging

@@ -9,10 +9,10 @@ import psycopg
 from psycopg import Connection
 from psycopg.sql import SQL, Identifier
 
-from rowcall.engine.drift import OUTCOME, Agreed, OffPlan, as_agreed, drifted
-from rowcall.engine.foresee import are_foreseeable
 from rowcall.engine.judge import OUTCOMES
 from rowcall.engine.outcomes import add_outcomes
+from rowcall.engine.preview.drift import OUTCOME, Agreed, OffPlan, as_agreed, drifted
+from rowcall.engine.preview.foresee import are_foreseeable
 from rowcall.engine.refusals import fields_named, is_refusal, issue_of, issue_of_violation, tells_of_rows
 from rowcall.engine.rowkeys import row_keys
 from rowcall.engine.work import Work

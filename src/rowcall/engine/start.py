@@ -6,13 +6,13 @@ from typing import Any, BinaryIO
 from psycopg import Connection
 
 from rowcall.config import Settings
+from rowcall.engine.columns.usable import check_usable
 from rowcall.engine.context import scope_of, with_context
-from rowcall.engine.usable import check_usable
 from rowcall.errors import DoesNotFit
 from rowcall.importer import Importer
 from rowcall.model import Code, Mode
 from rowcall.store import jobs
-from rowcall.store.files import file_store
+from rowcall.store.files.filestore import file_store
 from rowcall.store.jobs import LOCAL, Job, JobConfig
 from rowcall.store.templates import find_template
 

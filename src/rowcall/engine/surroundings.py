@@ -15,8 +15,8 @@ from rowcall.errors import RowcallError
 from rowcall.formats.reading import GIB
 from rowcall.importer import Importer
 from rowcall.importer.registry import Registry
-from rowcall.store.files import file_store, foreign
-from rowcall.store.marks import known_mark
+from rowcall.store.files.filestore import file_store, foreign
+from rowcall.store.files.marks import known_mark
 from rowcall.store.migrate import pending as pending_of_rowcall
 from rowcall.store.operations import workers_seen
 from rowcall.store.packs import pending_of_pack

@@ -21,7 +21,7 @@ from psycopg import Connection
 
 from rowcall.engine.judge import numbered, rows_of
 from rowcall.engine.resolve import compared_as_stored, may_find, resolve, with_scopes
-from rowcall.engine.values import needed_for, texts_of, values_of
+from rowcall.engine.typed import needed_for, texts_of, values_of
 from rowcall.engine.work import Work
 from rowcall.importer import ItemImporter, WholeFileImporter
 from rowcall.model import Code

@@ -6,11 +6,11 @@ import polars as pl
 import psycopg
 from psycopg import Connection
 
-from rowcall.engine.drift import agreed, plan_done
 from rowcall.engine.finish import finish_job, plan_again
 from rowcall.engine.judge import Judged, judge
 from rowcall.engine.outcomes import add_outcomes, outcomes_frame
-from rowcall.engine.plan import keep_piece, looked_up
+from rowcall.engine.preview.drift import agreed, plan_done
+from rowcall.engine.preview.plan import keep_piece, looked_up
 from rowcall.engine.work import Work
 from rowcall.importer import WholeFileImporter
 from rowcall.store.jobs import Job

@@ -7,9 +7,9 @@ from typing import Any
 
 from psycopg import Connection
 
-from rowcall.engine.answers import Answers, answers_of
-from rowcall.engine.readings import readings_of
+from rowcall.engine.columns.readings import readings_of
 from rowcall.engine.scratch import Scratch
+from rowcall.engine.values.answers import Answers, answers_of
 from rowcall.errors import Final
 from rowcall.importer import Choice, Fail, Field, Importer, Integer, Lookup, Skip, Text, Update, Uuid, Version
 from rowcall.importer.fields import ColumnLimits, ColumnReading

@@ -16,7 +16,7 @@ from psycopg import Connection
 from psycopg.rows import scalar_row
 from psycopg.sql import SQL, Identifier, Literal
 
-from rowcall.engine.rejects import KEY, LONGEST, PROBLEMS, titles_of
+from rowcall.engine.corrections.rejects import KEY, LONGEST, PROBLEMS, titles_of
 from rowcall.export.rows import SETTINGS
 from rowcall.formats import WriteColumn, WriteFormat, WriteOptions, open_writer
 from rowcall.importer import Choice, Importer, Lookup

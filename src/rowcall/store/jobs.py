@@ -21,7 +21,7 @@ from rowcall.formats import Counts, ReadOptions
 from rowcall.importer.matching import Ask
 from rowcall.model import ENDED, MOVES, Code, Mode, State, Wish
 from rowcall.store import scopes
-from rowcall.store.files import StoredFile
+from rowcall.store.files.filestore import StoredFile
 from rowcall.store.queries import query
 
 _DYING = 3.0

@@ -13,7 +13,7 @@ from rowcall.errors import Final, Retryable, RowcallError, WrongState
 from rowcall.model import Code
 from rowcall.store import jobs, scopes
 from rowcall.store.cursors import decoded, encoded
-from rowcall.store.files import StoredFile
+from rowcall.store.files.filestore import StoredFile
 from rowcall.store.jobs import Job, JobConfig, Origin
 from rowcall.store.queries import query
 

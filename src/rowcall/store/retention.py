@@ -10,7 +10,7 @@ from psycopg import Connection
 from psycopg.rows import class_row, scalar_row
 
 from rowcall.model import ENDED, State
-from rowcall.store.files import FileStore
+from rowcall.store.files.filestore import FileStore
 from rowcall.store.queries import query
 
 _PAGE = 100

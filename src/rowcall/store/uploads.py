@@ -12,9 +12,9 @@ from psycopg.types.json import Jsonb
 
 from rowcall.errors import Final, RowcallError
 from rowcall.model import Code
-from rowcall.store.files import FileStore, remove_old
+from rowcall.store.files.filestore import FileStore, remove_old
+from rowcall.store.files.pieces import Pieces
 from rowcall.store.jobs import new_id
-from rowcall.store.pieces import Pieces
 from rowcall.store.queries import query
 
 _MOST = 1_000

@@ -8,7 +8,7 @@ from rowcall.config import Settings
 from rowcall.engine.retention import policy_of, remove_due
 from rowcall.importer.registry import Registry
 from rowcall.store.db import Database
-from rowcall.store.files import file_store
+from rowcall.store.files.filestore import file_store
 from rowcall.telemetry.logs import logger
 
 _NIGHTLY = "17 3 * * *"

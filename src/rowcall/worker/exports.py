@@ -31,7 +31,7 @@ from rowcall.model import Code, ExportState
 from rowcall.store import exports
 from rowcall.store.db import Database
 from rowcall.store.exports import Export
-from rowcall.store.files import FileStore, file_store
+from rowcall.store.files.filestore import FileStore, file_store
 from rowcall.worker.queue import EXPORT, nudge
 
 EXPORTS_AT_ONCE = 2

@@ -37,7 +37,7 @@ from rowcall.importer.registry import Registry
 from rowcall.model import WORKING, Code, State, Wish
 from rowcall.store import jobs
 from rowcall.store.db import Database, session_settings
-from rowcall.store.files import file_store
+from rowcall.store.files.filestore import file_store
 from rowcall.store.jobs import Job
 from rowcall.store.queries import query
 from rowcall.telemetry.logs import logger

@@ -1,0 +1,1 @@
+"""Rows that people correct, or want tried again."""

@@ -1,0 +1,206 @@
+"""Cells of a row, corrected by a person: laid over what came in, and verified at once.
+
+While a job waits for its preview to be submitted, what is planned for the row is replaced. When it is through, rows
+that failed or were skipped can be corrected, and run when they are tried again.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+import polars as pl
+from psycopg import Connection
+
+from rowcall.engine.corrections.alone import stand_alone, try_alone
+from rowcall.engine.duplicates import KeySet, decide_again, key_sets, same_as
+from rowcall.engine.judge import duplicates, judge_rows, numbered
+from rowcall.engine.moves import as_a_whole, require
+from rowcall.engine.preview.plan import close_plan, looked_up, replace_rows
+from rowcall.engine.scratch import NO_SCRATCH
+from rowcall.engine.work import NO_TARGET, Work, prepare_work
+from rowcall.errors import Final
+from rowcall.importer import Importer
+from rowcall.importer.declaration import did_you_mean
+from rowcall.model import Code, State, Status
+from rowcall.store import jobs, staging
+from rowcall.store.edits import lay_over_row, row_of
+from rowcall.store.grid import RowResult
+from rowcall.store.jobs import Job
+from rowcall.store.mappings import ColumnMapping, columns_of
+from rowcall.store.queries import query
+
+MOST_TEXT = 1_000_000
+"""Characters that a corrected cell may have."""
+_AROUND = 1_000
+"""Rows that may be planned again with one; if more have to do with it, all are."""
+_OPEN = (Status.FAILED, Status.SKIPPED)
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A row as it is corrected, and what would become of it now."""
+
+    job: Job
+    row: RowResult
+    status: str
+    issues: list[dict[str, Any]]
+    alone: bool
+    """Whether that is all there is to say; else the job is planned again, since other rows count for it."""
+
+
+def edit_row(
+    connection: Connection[Any],
+    job: Job,
+    importer: type[Importer],
+    number: int,
+    cells: Mapping[str, str | None],
+    *,
+    who: str,
+    revision: int,
+) -> Edited:
+    """Correct cells of a row, named by header, field or `column N`; null takes a correction back.
+
+    `revision` is the one that the person saw: has somebody corrected the row since, nothing happens and it is said so.
+    Called in a transaction, on a connection that may write to the target.
+    """
+    job = lock_for_edit(connection, job, importer)
+    row = found_row(connection, job, number)
+    if row.revision != revision:
+        told = f"Row {number:,} was corrected since you saw it: it is at revision {row.revision}, not {revision}."
+        raise Final(Code.EDITED_MEANWHILE, told, hint="Look at it again, then send the revision that you saw.")
+    _require_open(job, row)
+    places = places_of(columns_of(connection, job.id), cells)
+    lay_over_row(connection, job.id, number, {places[name]: text for name, text in cells.items()}, who)
+    return _verified(connection, job, importer, row, set(places.values()))
+
+
+def undo_edits(
+    connection: Connection[Any], job: Job, importer: type[Importer], number: int, *, who: str, revision: int
+) -> Edited:
+    """Take back all corrections of a row. Called as `edit_row`."""
+    columns = columns_of(connection, job.id)
+    cells = {f"column {column.position + 1}": None for column in columns}
+    return edit_row(connection, job, importer, number, cells, who=who, revision=revision)
+
+
+def lock_for_edit(connection: Connection[Any], job: Job, importer: type[Importer]) -> Job:
+    """The job, which stays as it is until the transaction ends; refused where its rows can't be corrected."""
+    connection.execute(query("lock_batch_numbers"), {"id": job.id})
+    job = jobs.get_job(connection, str(job.id))
+    require(job, "edit")
+    if job.state is not State.VALIDATED and as_a_whole(importer):
+        told = f"{importer.name} takes a file as a whole: when it is through, single rows can't be tried again."
+        raise Final(Code.ROW_DONE, told, hint="Import the corrected file.")
+    return job
+
+
+def found_row(connection: Connection[Any], job: Job, number: int) -> RowResult:
+    """A row of a job, with what became of it."""
+    row = row_of(connection, job.id, number)
+    if row is None:
+        told = f"Job {job.number} has no row {number:,}."
+        raise Final(Code.ROW_NOT_FOUND, told, hint=f"It has {job.row_count or 0:,} rows, from 1.")
+    return row
+
+
+def _require_open(job: Job, row: RowResult) -> None:
+    if job.state is not State.VALIDATED and row.status not in _OPEN:
+        told = f"Row {row.row:,} is {row.status} already: what it wrote would not change with it."
+        raise Final(Code.ROW_DONE, told, hint="Only rows that failed or were skipped can be corrected now.")
+
+
+def places_of(columns: Sequence[ColumnMapping], names: Mapping[str, object] | Sequence[str]) -> dict[str, int]:
+    """The positions of columns that are named by header, by field or as `column N`; each at most once."""
+    found = {name: _place_of(columns, name) for name in names}
+    if len(set(found.values())) < len(found):
+        twice = [name for name in found if list(found.values()).count(found[name]) > 1]
+        raise Final(Code.UNKNOWN_CELL, f"{' and '.join(map(repr, twice[:2]))} are the same cell.", hint="Name it once.")
+    return found
+
+
+def _place_of(columns: Sequence[ColumnMapping], name: str) -> int:
+    by_header = {column.position for column in columns if column.header == name}
+    by_field = {column.position for column in columns if column.target_field == name}
+    places = by_header | by_field or {c.position for c in columns if name == f"column {c.position + 1}"}
+    if len(places) == 1:
+        return places.pop()
+    numbered = " or ".join(f"`column {place + 1}`" for place in sorted(places))
+    if places:
+        raise Final(Code.UNKNOWN_CELL, f"{name[:100]!r} is more than one column.", hint=f"Say {numbered}.")
+    known = [*(column.header for column in columns), *(c.target_field for c in columns if c.target_field)]
+    hint = did_you_mean(name, known) or f"Known are: {', '.join(dict.fromkeys(known))[:500]}."
+    raise Final(Code.UNKNOWN_CELL, f"The file has no column {name[:100]!r}, and no field of that name.", hint=hint)
+
+
+# ----------------------------------------------------------------------------------------------------- verified at once
+
+
+def _verified(
+    connection: Connection[Any], job: Job, importer: type[Importer], before: RowResult, changed: set[int]
+) -> Edited:
+    number = before.row
+    work = prepare_work(connection, job, importer, NO_SCRATCH, dry=True)
+    waits = job.state is State.VALIDATED
+    alone = not waits or stand_alone(work)
+    around = _around(connection, work, before, changed) if waits and alone else [number]
+    alone = alone and len(around) <= _AROUND
+    with connection.transaction(force_rollback=not waits):  # what was decided of the file stays, once it is through
+        outcomes = _tried(connection, work, around if alone else [number])
+    if waits:
+        job = _planned(connection, work, around, outcomes) if alone else plan_again(connection, job)
+    status, issues = outcomes.filter(pl.col("row_number") == number).select("status", "issues").row(0)
+    row = found_row(connection, job, number)
+    return Edited(job, row, status, msgspec.json.decode(issues) if issues else [], alone)
+
+
+def _tried(connection: Connection[Any], work: Work, numbers: Sequence[int]) -> pl.DataFrame:
+    if work.target is not NO_TARGET:
+        staging.prepare(connection, work.layout)  # some keys are asked of the target
+        decide_again(connection, work, numbers, numbers)
+        staging.drop(connection)
+    return try_alone(connection, work, numbers)
+
+
+def _around(connection: Connection[Any], work: Work, row: RowResult, changed: set[int]) -> list[int]:
+    """The row and all that it has to do with: by a key, before or now, or by one of those. Or so many that it's enough.
+
+    Which of them count is decided among them as among all rows of the file.
+    """
+    if work.target is NO_TARGET:
+        return [row.row]
+    keyed = any(changed.intersection(_places(work, one)) for one in key_sets(work))
+    seen, found = {row.row}, _met(connection, work, {row.row})
+    if found == seen and not keyed and row.status != Status.FAILED:
+        return [row.row]  # it counted, alone, and has the same keys
+    while len(found) <= _AROUND:
+        seen, found = found, _met(connection, work, same_as(connection, work, sorted(found)))
+        if found == seen:
+            break
+    return sorted(found)
+
+
+def _places(work: Work, one: KeySet) -> list[int]:
+    return [place for name in one.fields if name in work.sources for place in work.sources[name].positions]
+
+
+def _met(connection: Connection[Any], work: Work, numbers: set[int]) -> set[int]:
+    """These rows, and those that they met in the file before."""
+    given = {"id": work.job.id, "numbers": sorted(numbers), "most": _AROUND + 1}
+    return numbers | {number for (number,) in connection.execute(query("duplicates_around"), given)}
+
+
+def _planned(connection: Connection[Any], work: Work, numbers: Sequence[int], outcomes: pl.DataFrame) -> Job:
+    """Replace what is planned for some rows: it is another plan then."""
+    rows = numbered(connection, work, numbers)
+    judged = judge_rows(connection, work, rows, duplicates(connection, work, rows))
+    replace_rows(connection, work, outcomes, looked_up(work, judged.good))
+    close_plan(connection, work.job)
+    return work.job
+
+
+def plan_again(connection: Connection[Any], job: Job) -> Job:
+    """The job in VALIDATING, to be planned anew. Called in a transaction."""
+    connection.execute(query("forget_plan"), {"id": job.id})
+    connection.execute(query("set_wish"), {"id": job.id, "wish": None})
+    return jobs.move(connection, replace(job, wish=None), State.VALIDATING)

@@ -1,0 +1,1 @@
+"""What would become of each row, shown before anything is written, and held against the commit."""

@@ -1,0 +1,227 @@
+"""What a person is asked about the values of a file, and what they answer."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from psycopg import Connection
+
+from rowcall.engine.moves import require
+from rowcall.engine.values.known import LookedUp, known_of
+from rowcall.errors import Final, NotSettled
+from rowcall.importer import Choice, Importer, Lookup
+from rowcall.model import Code
+from rowcall.store import jobs, value_answers, value_mappings
+from rowcall.store.jobs import Job
+from rowcall.store.queries import query
+from rowcall.store.value_answers import Said
+from rowcall.store.value_mappings import OpenField
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueUpdate:
+    """What a person says of values: one of confirm, a target, ignore, skip, create.
+
+    Of those with these ids, else of a field's value (in a scope), else of all values that fit field, status and text.
+    """
+
+    ids: Sequence[int] | None = None
+    field: str | None = None
+    value: str | None = None
+    scope: str | None = None
+    status: str | None = None
+    text: str | None = None
+    alike: bool = False
+    """Near-duplicates of those with these ids, too."""
+    confirm: bool = False
+    """What is proposed is right."""
+    target: str | None = None
+    """The key of what they stand for."""
+    ignore: bool = False
+    """They stand for nothing: the field stays empty."""
+    skip: bool = False
+    """Rows with them are skipped."""
+    create: bool = False
+    """What they name is to be created."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What values are to stand for."""
+
+    key: str
+    label: str
+    within: str | None
+    """The scope that it is in, where there are scopes."""
+
+
+_REASONS = {
+    "use": "chosen by hand",
+    "empty": "left empty by hand",
+    "skip": "rows left out by hand",
+    "create": "to be created, as was said by hand",
+}
+
+
+Targets = Mapping[tuple[str, str], Target]
+"""What values are to stand for, by field and key."""
+
+
+def targets_named(connection: Connection[Any], job: Job, updates: Sequence[ValueUpdate]) -> set[tuple[str, str]]:
+    """The field and key of everything that values are to stand for."""
+    named: set[tuple[str, str]] = set()
+    for each in updates:
+        if each.target is not None:
+            fields = value_answers.fields_meant(connection, job.id, _checked(each))
+            if len(fields) > 1:
+                raise Final(Code.BAD_MAPPING, f"Values of {' and '.join(fields)} can't stand for the same.")
+            named |= {(field, each.target) for field in fields}
+    return named
+
+
+def find_targets(tables: Connection[Any], importer: type[Importer], named: Iterable[tuple[str, str]]) -> Targets:
+    """The same, found in the application's tables; what isn't there is refused."""
+    return {(field, key): _target(tables, importer, field, key) for field, key in named}
+
+
+def update(
+    connection: Connection[Any],
+    job: Job,
+    importer: type[Importer],
+    updates: Sequence[ValueUpdate],
+    targets: Targets,
+    who: str,
+) -> int:
+    """Take what a person says of some values; of how many. Called in a transaction."""
+    job = jobs.seize(connection, job)
+    require(job, "decide")
+    return sum(_taken(connection, job, importer, each, targets, who) for each in updates)
+
+
+def _taken(
+    connection: Connection[Any], job: Job, importer: type[Importer], each: ValueUpdate, targets: Targets, who: str
+) -> int:
+    said = _checked(each)
+    fields = value_answers.fields_meant(connection, job.id, said)
+    if not fields:
+        raise Final(Code.BAD_MAPPING, f"{_meant(each)} is none of the values of job {job.number}.", hint=_SEE)
+    if each.target is not None:
+        target = targets[fields[0], each.target]
+        said = replace(said, key=target.key, label=target.label, within=target.within)
+    if each.create:
+        _require_creating(importer, fields)
+    heard = value_answers.decide_values(connection, job.id, said, who)
+    if heard.said < heard.chosen or not heard.chosen:
+        _refuse(each, heard)
+    return heard.said
+
+
+_SEE = "`GET …/cell-mappings`, or `rowcall values JOB`, lists them."
+
+
+def _checked(each: ValueUpdate) -> Said:
+    """What is said, if it is one thing and of some values."""
+    said = {
+        "use": each.confirm or each.target is not None,
+        "empty": each.ignore,
+        "skip": each.skip,
+        "create": each.create,
+    }
+    if [each.confirm, each.target is not None, each.ignore, each.skip, each.create].count(True) != 1:
+        told = f"Of {_meant(each)} one of confirm, targetId, ignore, skip and create is to be said."
+        raise Final(Code.BAD_MAPPING, told)
+    if each.ids is None and each.field is None:
+        raise Final(Code.BAD_MAPPING, "It isn't said which values are meant.", hint="Say `ids`, or `field`.")
+    if each.alike and each.ids is None:
+        raise Final(Code.BAD_MAPPING, "`alike` is about values that are meant by `ids`.")
+    action = next(name for name, is_said in said.items() if is_said)
+    return Said(
+        ids=each.ids,
+        field=each.field,
+        value=each.value,
+        scope=each.scope,
+        status=each.status,
+        text=each.text,
+        alike=each.alike,
+        action=action,  # pyright: ignore[reportArgumentType] (one of the four above)
+        reason="confirmed by hand" if each.confirm else _REASONS[action],
+    )
+
+
+def _meant(each: ValueUpdate) -> str:
+    if each.value is not None:
+        return f"{each.value!r}"
+    return f"id {', '.join(map(str, each.ids[:5]))}" if each.ids else "what is meant"
+
+
+def _target(tables: Connection[Any], importer: type[Importer], name: str, key: str) -> Target:
+    known = known_of(importer, name)
+    labels = known.labels(tables, [key])
+    if key not in labels:
+        hint = _choices(importer, name) or "Search what there is with `candidates`."
+        raise Final(Code.BAD_MAPPING, f"{known.called} has no {key!r} for {name}.", hint=hint)
+    within = known.scope_of(tables, key) if isinstance(known, LookedUp) and known.scoped else None
+    return Target(key, labels[key], within)
+
+
+def _choices(importer: type[Importer], name: str) -> str:
+    field = importer.fields[name]
+    return f"There are {', '.join(field.values)}." if isinstance(field, Choice) else ""
+
+
+def _require_creating(importer: type[Importer], fields: Sequence[str]) -> None:
+    for name in fields:
+        field = importer.fields[name]
+        if not isinstance(field, Lookup) or not field.creates:
+            told = f"{importer.name} doesn't have rows created for {name}."
+            raise Final(Code.BAD_MAPPING, told, hint="Choose one that is there, or declare the field with `creates`.")
+
+
+def _refuse(each: ValueUpdate, heard: value_answers.Heard) -> None:
+    what = f"{heard.first!r}" if heard.chosen else _meant(each)
+    if heard.fixed:
+        told, hint = (
+            f"Rows were written by what {what} stands for.",
+            "Undo the job, or reprocess these rows when it ends.",
+        )
+    elif each.confirm and heard.chosen:
+        told, hint = f"Nothing is proposed for {what} that could be confirmed.", "Say what it stands for."
+    elif heard.chosen:
+        told, hint = f"{each.target!r} is not in the scope that {what} is looked up within.", "Choose another."
+    else:
+        told, hint = f"{what} is none of the values of this job.", _SEE
+    if each.value is None and each.ids is None and heard.said:
+        return  # of all that fit, those that it makes sense for
+    raise Final(Code.BAD_MAPPING, told, hint=hint)
+
+
+def confirm(connection: Connection[Any], job: Job) -> Job:
+    """Let the job go on with what its values stand for, and remember it. Called in a transaction.
+
+    Raises `NotSettled` while something is unresolved.
+    """
+    job = jobs.seize(connection, job)
+    require(job, "decide")
+    if open_ := value_mappings.open_fields(connection, job.id):
+        raise not_settled(job, open_)
+    value_answers.remember_values(connection, job.id)
+    connection.execute(query("set_wish"), {"id": job.id, "wish": None})
+    return jobs.get_job(connection, str(job.id))
+
+
+def not_settled(job: Job, open_: Sequence[OpenField]) -> NotSettled:
+    """The error that lists what nobody has said yet."""
+    listed = "; ".join(f"{each.field}: {_some(each)}" for each in open_)
+    return NotSettled(
+        Code.VALUES_UNRESOLVED,
+        f"Job {job.number} has values of which nobody has said what they stand for: {listed}.",
+        hint="Say what each stands for, or that it is to be left empty, its rows skipped, or it created.",
+        missing=[
+            {"field": each.field, "unresolved": each.values, "rows": each.rows, "values": each.first} for each in open_
+        ],
+    )
+
+
+def _some(each: OpenField) -> str:
+    more = f" and {each.values - len(each.first):,} more" if each.values > len(each.first) else ""
+    return ", ".join(repr(value[:60]) for value in each.first) + more

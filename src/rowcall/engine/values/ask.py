@@ -1,0 +1,134 @@
+"""Asks what values mean: gathers the distinct values of a job's fields, and says whether a person has to answer.
+
+A field that others are looked up within is settled before they are gathered: what the same text means depends on it.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+from psycopg import Connection
+
+from rowcall.engine.judge import problems_of, rows_of
+from rowcall.engine.meaning import meant
+from rowcall.engine.resolve import asking
+from rowcall.engine.typed import needed_for, texts_of
+from rowcall.engine.values.answers import Unsettled, answers_of
+from rowcall.engine.values.match import match_values
+from rowcall.engine.work import Work
+from rowcall.importer import Choice, Importer, Lookup, WholeFileImporter
+from rowcall.model import State
+from rowcall.store import jobs, value_mappings
+from rowcall.store.jobs import Job
+from rowcall.store.queries import query
+from rowcall.store.rows import RowBatch, all_batches
+
+
+def concerns(connection: Connection[Any], job: Job, importer: type[Importer]) -> bool:
+    """Whether somebody may have to be asked about values, or was before."""
+    if issubclass(importer, WholeFileImporter):
+        return False
+    fields = _askable(importer)
+    if any(field.on_missing == "ask" for field in fields.values()):
+        return True
+    if not fields:
+        return False
+    return not value_mappings.remembered_fields(connection, job.organisation_id, job.importer).isdisjoint(fields)
+
+
+def _askable(importer: type[Importer]) -> dict[str, Lookup | Choice]:
+    return {name: field for name, field in importer.fields.items() if isinstance(field, (Lookup, Choice))}
+
+
+def gather_values(connection: Connection[Any], work: Work) -> None:
+    """Gather the values that can be gathered by now, and find out what they stand for. Doing it again is no matter."""
+    while fields := _next_fields(connection, work):
+        work = replace(work, answers=answers_of(connection, work.job.id))
+        with connection.transaction():
+            for name in fields:
+                value_mappings.begin_gathering(connection)
+                for batch in all_batches(connection, work.job.id):
+                    value_mappings.add_gathered(connection, _values_in(connection, work, batch, name))
+                asks = _askable(work.importer)[name].on_missing == "ask"
+                value_mappings.keep_gathered(connection, work.job.id, name, asks=asks)
+                match_values(connection, work, name)
+
+
+def _next_fields(connection: Connection[Any], work: Work) -> list[str]:
+    """The fields whose values are not gathered yet, and of which it is known what they are looked up within."""
+    remembered = value_mappings.remembered_fields(connection, work.job.organisation_id, work.job.importer)
+    given = {*work.sources, *work.job.config.constants}
+    asked = [
+        name
+        for name, field in _askable(work.importer).items()
+        if name in given and (field.on_missing == "ask" or name in remembered) and name not in work.own_lookups
+    ]
+    done = value_mappings.gathered_fields(connection, work.job.id)
+    unsettled = {each.field for each in value_mappings.open_fields(connection, work.job.id)}
+    unsettled |= {name for name in asked if name not in done}
+    return [name for name in asked if name not in done and not unsettled.intersection(_scopes(work, name))]
+
+
+def _scopes(work: Work, name: str) -> set[str]:
+    """The fields that a field is looked up within, and those that these are."""
+    found: set[str] = set()
+    while name in work.lookups and (within := work.lookups[name].within) and within not in found:
+        found.add(within)
+        name = within
+    return found
+
+
+def _values_in(connection: Connection[Any], work: Work, batch: RowBatch, name: str) -> pl.DataFrame:
+    """The distinct values of a field in a batch: scope, value, occurrences."""
+    rows = rows_of(connection, work, batch, needed_for(work, {name}))
+    broken, unusable = problems_of(work, rows)
+    numbers = [*broken["row_number"], *unusable.filter(pl.col("field") == name)["number"]]
+    texts = texts_of(work, {name}, rows).filter(~pl.col("number").is_in(numbers))
+    if scopes := _scopes(work, name):
+        found = meant(connection, work, texts, scopes)
+        texts = found.rows.filter(~pl.col("number").is_in(found.skipped["number"].implode()))
+    field = work.importer.fields[name]
+    if isinstance(field, Lookup):
+        texts = asking(name, field, texts)
+    else:
+        texts = texts.with_columns(field.clean().alias(name), pl.lit("").alias("_scope"))
+    return (
+        texts.drop_nulls(name)
+        .group_by(pl.col("_scope").alias("scope"), pl.col(name).alias("value"))
+        .agg(pl.len().cast(pl.Int64).alias("occurrences"))
+    )
+
+
+def is_open(connection: Connection[Any], job: Job) -> bool:
+    """Whether somebody has to say something."""
+    return bool(value_mappings.open_fields(connection, job.id))
+
+
+def stop_to_ask(connection: Connection[Any], work: Work, unsettled: Unsettled) -> Job:
+    """The job, whose rows have values that nobody was asked about, where that is done.
+
+    What is written stays, and what it was written by doesn't change any more.
+    """
+    with connection.transaction():
+        job = moved = work.job
+        if job.state is not State.CELL_MAPPING:
+            moved = jobs.move(connection, job, State.CELL_MAPPING)
+        if job.state is State.PROCESSING:
+            connection.execute(query("fix_values"), {"id": job.id})
+        elif job.state is State.VALIDATING:  # what was planned is planned anew, with whatever is decided now
+            connection.execute(query("forget_plan"), {"id": job.id})
+        questions = unsettled.questions.group_by("field", "scope", "value").agg(
+            pl.len().cast(pl.Int64).alias("occurrences")
+        )
+        for (name,), some in questions.group_by("field"):
+            value_mappings.begin_gathering(connection)
+            value_mappings.add_gathered(connection, some.select("scope", "value", "occurrences"))
+            value_mappings.keep_questions(connection, job.id, str(name))
+            connection.execute(query("add_value_field"), {"id": job.id, "field": name, "asks": True})
+            match_values(connection, work, str(name))
+    return moved
+
+
+def is_under_way(connection: Connection[Any], job: Job) -> bool:
+    """Whether rows were being written when the job stopped to ask."""
+    return job.state is State.CELL_MAPPING and value_mappings.asked_from(connection, job.id) == State.PROCESSING
