@@ -11,7 +11,7 @@ import pytest
 from rowcall import Choice, Client, Importer, Integer, Lookup
 from rowcall.api.app import create_app
 from rowcall.api.service import Service
-from rowcall.client.value_answers import ValueSaid
+from rowcall.client.answers.values import ValueSaid
 from rowcall.config import Settings
 from rowcall.importer.registry import Pack, Registry
 from rowcall.store.db import Database

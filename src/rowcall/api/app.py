@@ -34,7 +34,7 @@ from rowcall.api import (
     values,
     webhooks,
 )
-from rowcall.api.models import ImportConfig
+from rowcall.api.models.configs import ImportConfig
 from rowcall.api.observed import Observed
 from rowcall.api.parameters import refuse_others
 from rowcall.api.places import Places, refuse_misplaced

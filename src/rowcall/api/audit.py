@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from psycopg import Connection
 
-from rowcall.api.models import Text, Wire
+from rowcall.api.models.wire import Text, Wire
 from rowcall.api.openapi import refusals
 from rowcall.api.service import Caller, TheCaller, TheService
 from rowcall.store.audit import Actor, WantedEntries, add_entry, page_of_entries

@@ -7,13 +7,14 @@ from fastapi import APIRouter, Body
 from psycopg import Connection
 
 from rowcall.api.audit import audit
-from rowcall.api.column_models import (
+from rowcall.api.models.columns import (
     ColumnMappings,
     ColumnMappingsRequest,
     ColumnWarningsAnswer,
     TargetField,
 )
-from rowcall.api.models import JobAnswer, TemplateName
+from rowcall.api.models.configs import TemplateName
+from rowcall.api.models.jobs import JobAnswer
 from rowcall.api.moves import moved
 from rowcall.api.openapi import refusals
 from rowcall.api.service import Caller, Service, TheCaller, TheService

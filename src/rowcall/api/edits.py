@@ -9,7 +9,9 @@ from fastapi import APIRouter, Header, Response
 from psycopg import Connection
 
 from rowcall.api.audit import audit
-from rowcall.api.models import CellEditAnswer, EditAnswer, EditRequest, Item, ReplaceAnswer, ReplaceRequest, RowNumber
+from rowcall.api.models.edits import CellEditAnswer, EditAnswer, EditRequest, ReplaceAnswer, ReplaceRequest
+from rowcall.api.models.items import Item
+from rowcall.api.models.wire import RowNumber
 from rowcall.api.openapi import headers, refusals
 from rowcall.api.service import Caller, Service, TheCaller, TheService
 from rowcall.engine import observe

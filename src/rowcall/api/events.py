@@ -20,7 +20,7 @@ from psycopg_pool import PoolTimeout
 from pydantic import BaseModel
 from starlette.types import Message, Receive, Scope, Send
 
-from rowcall.api.models import EventAnswer, EventsAnswer, JobAnswer
+from rowcall.api.models.jobs import EventAnswer, EventsAnswer, JobAnswer
 from rowcall.api.openapi import refusals
 from rowcall.api.service import Caller, Service, TheCaller, TheService
 from rowcall.engine.documents import job_document

@@ -12,10 +12,10 @@ from psycopg import Connection
 
 from rowcall.api.audit import audit
 from rowcall.api.downloads import MEDIA_TYPES, Download, disposition, file_answer
-from rowcall.api.export_models import ExportAnswer, ExportOrder, ExportPage
 from rowcall.api.idempotency import TheKey
 from rowcall.api.items import TheView
-from rowcall.api.models import Text
+from rowcall.api.models.exports import ExportAnswer, ExportOrder, ExportPage
+from rowcall.api.models.wire import Text
 from rowcall.api.openapi import header_parameter, headers, links, refusals
 from rowcall.api.service import Caller, Service, TheCaller, TheService
 from rowcall.api.streams import ExportStream

@@ -4,7 +4,8 @@ from uuid import UUID
 
 from fastapi import APIRouter
 
-from rowcall.api.models import FingerprintResult, Wire
+from rowcall.api.models.receipts import FingerprintResult
+from rowcall.api.models.wire import Wire
 from rowcall.api.openapi import refusals
 from rowcall.api.service import TheCaller, TheService
 from rowcall.engine.documents import fingerprint_document

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from psycopg import Connection
 from pydantic import Field
 
-from rowcall.api.models import Wire
+from rowcall.api.models.wire import Wire
 from rowcall.api.probes import Probes
 from rowcall.api.service import Service, TheService
 from rowcall.config import Settings

@@ -4,7 +4,7 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from rowcall.api.models import Text, Wire
+from rowcall.api.models.wire import Text, Wire
 from rowcall.api.openapi import refusals
 from rowcall.api.service import TheService
 from rowcall.engine.documents import importer_document, importer_summary

@@ -13,10 +13,12 @@ from fastapi import APIRouter, Query, Request, Response
 from psycopg import Connection
 
 from rowcall.api.audit import audit
-from rowcall.api.column_models import JobWithMappings
 from rowcall.api.columns import columns_told
 from rowcall.api.idempotency import TheKey
-from rowcall.api.models import ImportConfig, JobAnswer, JobPage, Text
+from rowcall.api.models.columns import JobWithMappings
+from rowcall.api.models.configs import ImportConfig
+from rowcall.api.models.jobs import JobAnswer, JobPage
+from rowcall.api.models.wire import Text
 from rowcall.api.openapi import headers, links, ref, refusals
 from rowcall.api.service import Caller, ListCaller, Service, TheCaller, TheService
 from rowcall.api.uploads import Upload, received

@@ -6,17 +6,9 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
 
-from rowcall.api.models import (
-    AttemptAnswer,
-    Item,
-    ItemPage,
-    PendingItem,
-    PendingPage,
-    ReceiptAnswer,
-    ResultsSummary,
-    RowNumber,
-    Text,
-)
+from rowcall.api.models.items import AttemptAnswer, Item, ItemPage, PendingItem, PendingPage, ResultsSummary
+from rowcall.api.models.receipts import ReceiptAnswer
+from rowcall.api.models.wire import RowNumber, Text
 from rowcall.api.openapi import refusals
 from rowcall.api.service import Caller, Service, TheCaller, TheService, narrowed
 from rowcall.engine.documents import counts_document, issue_count_document, receipt_document, row_document

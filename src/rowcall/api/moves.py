@@ -9,7 +9,8 @@ from psycopg import Connection
 
 from rowcall.api.audit import audit
 from rowcall.api.items import statuses_in
-from rowcall.api.models import JobAnswer, ReprocessAnswer, ReprocessRequest
+from rowcall.api.models.items import ReprocessAnswer, ReprocessRequest
+from rowcall.api.models.jobs import JobAnswer
 from rowcall.api.openapi import refusals
 from rowcall.api.service import Caller, Service, TheCaller, TheService
 from rowcall.engine import moves, observe

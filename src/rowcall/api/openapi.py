@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import models_json_schema
 
 from rowcall.api.examples import EXAMPLES, REFUSALS
-from rowcall.api.models import Problem
+from rowcall.api.models.problems import Problem
 from rowcall.api.problems import MEDIA_TYPE, UNFIT, problem, status_of, title_of
 from rowcall.model import Code
 

@@ -7,7 +7,8 @@ from uuid import UUID
 from fastapi import APIRouter, Header, Response
 from psycopg import Connection
 
-from rowcall.api.models import JobAnswer, PreviewAnswer
+from rowcall.api.models.jobs import JobAnswer
+from rowcall.api.models.previews import PreviewAnswer
 from rowcall.api.moves import moved
 from rowcall.api.openapi import headers, refusals
 from rowcall.api.service import TheCaller, TheService

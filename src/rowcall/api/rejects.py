@@ -11,7 +11,7 @@ from psycopg import Connection
 
 from rowcall.api.audit import audit
 from rowcall.api.downloads import MEDIA_TYPES, disposition
-from rowcall.api.models import MergedAnswer
+from rowcall.api.models.edits import MergedAnswer
 from rowcall.api.openapi import headers, refusals
 from rowcall.api.service import Caller, Service, TheCaller, TheService
 from rowcall.api.streams import ExportStream

@@ -6,14 +6,14 @@ from uuid import UUID
 from fastapi import APIRouter, Body, Query, Response
 
 from rowcall.api.audit import audit
-from rowcall.api.column_models import (
+from rowcall.api.models.columns import (
     ColumnDecisionAnswer,
     ColumnDecisionList,
     SaveTemplateRequest,
     TemplateAnswer,
     TemplateList,
 )
-from rowcall.api.models import Text
+from rowcall.api.models.wire import Text
 from rowcall.api.openapi import headers, refusals
 from rowcall.api.service import TheCaller, TheService
 from rowcall.engine.columns.documents import decision_document, template_document

@@ -18,7 +18,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from rowcall.api.idempotency import TheKey, bare_key
 from rowcall.api.imports import asked_for
-from rowcall.api.models import Told, Wire
+from rowcall.api.models.jobs import Told
+from rowcall.api.models.wire import Wire
 from rowcall.api.openapi import Answers, header_parameter, headers, refusals
 from rowcall.api.problems import problem
 from rowcall.api.service import TheCaller, TheService

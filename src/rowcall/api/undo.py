@@ -7,15 +7,9 @@ from fastapi import APIRouter, Body, Depends, Query
 from psycopg import Connection
 
 from rowcall.api.items import statuses_in
-from rowcall.api.models import (
-    JobAnswer,
-    RowNumber,
-    RowStatus,
-    Text,
-    UndoPreviewAnswer,
-    UndoReceiptAnswer,
-    UndoRequest,
-)
+from rowcall.api.models.jobs import JobAnswer
+from rowcall.api.models.undos import UndoPreviewAnswer, UndoReceiptAnswer, UndoRequest
+from rowcall.api.models.wire import RowNumber, RowStatus, Text
 from rowcall.api.moves import moved
 from rowcall.api.openapi import refusals
 from rowcall.api.service import TheCaller, TheService

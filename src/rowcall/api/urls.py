@@ -8,7 +8,8 @@ from fastapi import Request
 from pydantic import Field, ValidationError
 from python_multipart.multipart import parse_options_header
 
-from rowcall.api.models import ImportConfig, Text, Wire
+from rowcall.api.models.configs import ImportConfig
+from rowcall.api.models.wire import Text, Wire
 from rowcall.api.problems import unfit
 from rowcall.api.uploads import Upload
 from rowcall.config import Settings

@@ -7,10 +7,10 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 
 from rowcall.api.audit import audit
-from rowcall.api.models import Text
+from rowcall.api.models.values import DecisionPage, RevokedAnswer
+from rowcall.api.models.wire import Text
 from rowcall.api.openapi import refusals
 from rowcall.api.service import TheCaller, TheService
-from rowcall.api.value_models import DecisionPage, RevokedAnswer
 from rowcall.engine.values.documents import decision_document, revoked_document
 from rowcall.engine.values.revoke import revoke
 from rowcall.model import Code

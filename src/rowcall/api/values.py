@@ -9,11 +9,8 @@ from fastapi import APIRouter, Body, Query
 from psycopg import Connection
 
 from rowcall.api.audit import audit
-from rowcall.api.models import JobAnswer, Text
-from rowcall.api.moves import moved
-from rowcall.api.openapi import refusals
-from rowcall.api.service import Caller, Service, TheCaller, TheService
-from rowcall.api.value_models import (
+from rowcall.api.models.jobs import JobAnswer
+from rowcall.api.models.values import (
     CandidatePage,
     ValueFieldAnswer,
     ValuePage,
@@ -21,6 +18,10 @@ from rowcall.api.value_models import (
     ValuesUpdated,
     ValueUpdates,
 )
+from rowcall.api.models.wire import Text
+from rowcall.api.moves import moved
+from rowcall.api.openapi import refusals
+from rowcall.api.service import Caller, Service, TheCaller, TheService
 from rowcall.engine.values import answering
 from rowcall.engine.values.candidates import candidates
 from rowcall.engine.values.documents import fields_document, found_document, values_document

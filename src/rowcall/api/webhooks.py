@@ -9,7 +9,7 @@ from psycopg import Connection
 from pydantic import Field
 
 from rowcall.api.audit import audit
-from rowcall.api.models import Flag, Text, Wire
+from rowcall.api.models.wire import Flag, Text, Wire
 from rowcall.api.openapi import headers, links, refusals
 from rowcall.api.service import Caller, Service, TheCaller, TheService
 from rowcall.errors import Final

@@ -7,7 +7,7 @@ from rowcall.cli.map import show_columns
 from rowcall.cli.prompt import Option, ask_text, choose
 from rowcall.cli.screen import screen, short
 from rowcall.client.answers import Job
-from rowcall.client.column_answers import ColumnAnswers, ColumnMapping, ColumnMappings, ColumnUpdate, Join, TargetField
+from rowcall.client.answers.columns import ColumnAnswers, ColumnMapping, ColumnMappings, ColumnUpdate, Join, TargetField
 from rowcall.errors import Final
 from rowcall.model import Code
 

@@ -3,7 +3,7 @@
 from rowcall.cli.desk import Desk
 from rowcall.cli.prompt import Option, ask_text, choose
 from rowcall.client.answers import Job
-from rowcall.client.value_answers import Candidate, Value, ValueField, ValueSaid
+from rowcall.client.answers.values import Candidate, Value, ValueField, ValueSaid
 
 _SEARCH = "search"
 Answer = ValueSaid | str

@@ -11,7 +11,7 @@ from rich.markup import escape as literal
 from rowcall.cli.desk import Server, desk
 from rowcall.cli.options import AsJson
 from rowcall.cli.screen import document, screen, short, table
-from rowcall.client.value_answers import ValueDecision
+from rowcall.client.answers.values import ValueDecision
 
 decisions = typer.Typer(
     help="What was decided of values and is used for the next file.", no_args_is_help=True, rich_markup_mode=None

@@ -25,7 +25,7 @@ from rowcall.client.answers import (
     UndoReceipt,
     View,
 )
-from rowcall.client.column_answers import (
+from rowcall.client.answers.columns import (
     ColumnAnswers,
     ColumnDecision,
     ColumnMappings,
@@ -33,7 +33,7 @@ from rowcall.client.column_answers import (
     TargetField,
     Template,
 )
-from rowcall.client.value_answers import (
+from rowcall.client.answers.values import (
     Candidates,
     RevokedDecision,
     ValueDecision,

@@ -8,8 +8,8 @@ from uuid import UUID
 import msgspec
 from psycopg import Connection
 
-from rowcall.client import answers, column_answers
-from rowcall.client.column_answers import (
+from rowcall.client import answers
+from rowcall.client.answers.columns import (
     ColumnAnswers,
     ColumnDecision,
     ColumnMappings,
@@ -131,7 +131,7 @@ class LocalColumns:
 
     def revoke_column_decision(self, decision: ColumnDecision | UUID) -> None:
         """Have a decision proposed no more."""
-        decision_id = decision.id if isinstance(decision, column_answers.ColumnDecision) else decision
+        decision_id = decision.id if isinstance(decision, ColumnDecision) else decision
         decisions.forget(self._connection, LOCAL, decision_id)
 
 

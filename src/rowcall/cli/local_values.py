@@ -9,7 +9,7 @@ import msgspec
 from psycopg import Connection
 
 from rowcall.client import answers
-from rowcall.client.value_answers import (
+from rowcall.client.answers.values import (
     Candidates,
     RevokedDecision,
     ValueDecision,

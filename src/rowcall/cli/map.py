@@ -11,7 +11,7 @@ from rowcall.cli.desk import Desk, Server, desk
 from rowcall.cli.moves import tell_job
 from rowcall.cli.options import AsJson
 from rowcall.cli.screen import document, screen, short, table, visible
-from rowcall.client.column_answers import ColumnAnswers, ColumnMapping, ColumnMappings, ColumnUpdate, Join
+from rowcall.client.answers.columns import ColumnAnswers, ColumnMapping, ColumnMappings, ColumnUpdate, Join
 from rowcall.errors import Final
 from rowcall.formats.columns import normal
 from rowcall.model import Code

@@ -14,7 +14,7 @@ from rowcall.cli.ended import failing
 from rowcall.cli.moves import tell_job
 from rowcall.cli.options import AsJson, one_of
 from rowcall.cli.screen import document, screen, short, table
-from rowcall.client.value_answers import Candidates, Value, ValueField, Values, ValueSaid
+from rowcall.client.answers.values import Candidates, Value, ValueField, Values, ValueSaid
 from rowcall.errors import Final
 from rowcall.model import Code
 from rowcall.store.mappings import ColumnStatus

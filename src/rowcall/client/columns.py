@@ -6,8 +6,7 @@ from uuid import UUID
 import msgspec
 
 from rowcall.client.answers import Job, TemplateName, Wire
-from rowcall.client.asking import Asking
-from rowcall.client.column_answers import (
+from rowcall.client.answers.columns import (
     ColumnAnswers,
     ColumnDecision,
     ColumnMappings,
@@ -15,6 +14,7 @@ from rowcall.client.column_answers import (
     TargetField,
     Template,
 )
+from rowcall.client.asking import Asking
 
 _TEMPLATES = "/v1/column-mapping-templates"
 _T = TypeVar("_T")

@@ -7,8 +7,7 @@ from uuid import UUID
 import msgspec
 
 from rowcall.client.answers import Job
-from rowcall.client.asking import Asking
-from rowcall.client.value_answers import (
+from rowcall.client.answers.values import (
     Candidates,
     RevokedDecision,
     ValueDecision,
@@ -16,6 +15,7 @@ from rowcall.client.value_answers import (
     ValueSaid,
     ValuesUpdated,
 )
+from rowcall.client.asking import Asking
 
 _T = TypeVar("_T")
 _DECISIONS = "/v1/value-decisions"

@@ -7,7 +7,8 @@ from uuid import UUID
 from pydantic import Field, model_validator
 
 from rowcall.api.items import statuses_in
-from rowcall.api.models import Flag, Text, Told, Wire
+from rowcall.api.models.jobs import Told
+from rowcall.api.models.wire import Flag, Text, Wire
 from rowcall.formats import WriteFormat
 from rowcall.model import ExportState
 from rowcall.store.exports import Export, ExportRequest
@@ -17,7 +18,7 @@ from rowcall.store.grid import Wanted
 class View(Wire):
     """Which rows of a job, as the grid (`GET /v1/imports/{id}/items`) has them."""
 
-    statuses: Annotated[list[Text], Field(max_length=20)] = []  # noqa: RUF012 (Pydantic copies it)
+    statuses: Annotated[list[Text], Field(max_length=20)] = []
     code: Text | None = None
     field: Text | None = None
     text: Annotated[Text | None, Field(max_length=200, description="Somewhere in a cell.")] = None

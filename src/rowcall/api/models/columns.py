@@ -6,7 +6,9 @@ from uuid import UUID
 
 from pydantic import Field
 
-from rowcall.api.models import Flag, JobAnswer, Name, TemplateName, Text, Wire
+from rowcall.api.models.configs import TemplateName
+from rowcall.api.models.jobs import JobAnswer
+from rowcall.api.models.wire import Flag, Name, Text, Wire
 from rowcall.engine.columns.answering import ColumnAnswers, ColumnUpdate, Join
 from rowcall.model import State
 

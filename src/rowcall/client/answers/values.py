@@ -3,7 +3,7 @@
 from datetime import datetime
 from uuid import UUID
 
-from rowcall.client.answers import Wire
+from rowcall.client.answers.wire import Wire
 
 
 class Named(Wire, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field, Strict
 
-from rowcall.api.models import Flag, Text, Wire
+from rowcall.api.models.wire import Flag, Text, Wire
 from rowcall.engine.values.answering import ValueUpdate
 
 ValueStatus = Literal["UNRESOLVED", "AUTO_MATCHED", "USER_CONFIRMED", "USER_OVERRIDDEN", "IGNORED"]
