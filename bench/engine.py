@@ -28,7 +28,7 @@ from measuring.files import HERE, prepare
 from measuring.musts import musts_table
 
 _FEWEST = 10_000
-_NAMES = ("clean", "errors", "upsert", "formats", "export", "memory")
+_NAMES = ("clean", "errors", "upsert", "preview", "formats", "export", "memory")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Who does what. Each section has its own measure of comparison, so that the two alternate and a drift hits both."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from importing import django_peer, files, pgloader
@@ -25,7 +25,15 @@ class Section:
 
 def sections(wanted: Files) -> list[Section]:
     """All that is measured, in this order."""
-    return [_clean(wanted), _errors(wanted), _upsert(wanted), _formats(wanted), _export(wanted), _memory(wanted)]
+    return [
+        _clean(wanted),
+        _errors(wanted),
+        _upsert(wanted),
+        _preview(wanted),
+        _formats(wanted),
+        _export(wanted),
+        _memory(wanted),
+    ]
 
 
 def _clean(wanted: Files) -> Section:
@@ -76,9 +84,14 @@ def _errors(wanted: Files) -> Section:
 
 
 def _upsert(wanted: Files) -> Section:
-    upsert = _rowcall(
-        "rowcall",
-        "Rowcall, upsert",
+    upsert = _changed(wanted, "rowcall", "Rowcall, upsert")
+    return Section("upsert", "Every row matches, 10 % change", (_raw_copy(wanted), upsert))
+
+
+def _changed(wanted: Files, key: str, label: str) -> Trial:
+    return _rowcall(
+        key,
+        label,
         wanted.path(files.CHANGED),
         wanted.rows,
         mode="upsert",
@@ -86,7 +99,29 @@ def _upsert(wanted: Files) -> Section:
         users=wanted.rows,
         outcomes={"updated": wanted.changed_rows, "unchanged": wanted.rows - wanted.changed_rows},
     )
-    return Section("upsert", "Every row matches, 10 % change", (_raw_copy(wanted), upsert))
+
+
+def _preview(wanted: Files) -> Section:
+    inserted = replace(
+        _insert(wanted, "Rowcall, preview and submit"),
+        key="previewed",
+        entry="importing.previewed:main",
+        arguments=(str(wanted.path(files.CLEAN)), "insert"),
+    )
+    changed = replace(
+        _changed(wanted, "upsert", "Rowcall, upsert, preview and submit"),
+        entry="importing.previewed:main",
+        arguments=(str(wanted.path(files.CHANGED)), "upsert"),
+    )
+    undone = replace(
+        _insert(wanted, "Rowcall, import and undo"),
+        key="undone",
+        entry="importing.previewed:main_undone",
+        arguments=(str(wanted.path(files.CLEAN)),),
+        users=0,
+    )
+    title = "Shown before it is committed, and taken back"
+    return Section("preview", title, (_insert(wanted), inserted, changed, undone))
 
 
 def _formats(wanted: Files) -> Section:

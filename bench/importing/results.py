@@ -29,6 +29,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
     rows_per_second: int | None
     rss: int
     children_rss: int = 0
+    phases: dict[str, float] = {}
+    """State to seconds, of Rowcall's job."""
     error: str = ""
     unavailable: str = ""
 
@@ -55,6 +57,9 @@ class Results:
             "ndjsonRatio": self._ratio("formats", "ndjson", "csv"),
             "exportRatio": self._ratio("export", "csv", "copy"),
             "exportNdjsonRatio": self._ratio("export", "ndjson", "copy"),
+            "previewRatio": self._share("previewed", "VALIDATING"),
+            "previewUpsertRatio": self._share("upsert", "VALIDATING"),
+            "undoRatio": self._share("undone", "REVERTING"),
         }
 
     @property
@@ -74,6 +79,8 @@ class Results:
             at_least("upsert, times raw COPY", 0.3, ratios["upsertRatio"]),
             at_least("XLSX, times CSV of the same rows", 0.4, ratios["xlsxRatio"]),
             at_least("export, times raw COPY", 0.4, ratios["exportRatio"]),
+            at_most("preview, of the time of its commit", 0.7, ratios["previewRatio"]),
+            at_most("preview of an upsert, of the time of its commit", 0.7, ratios["previewUpsertRatio"]),
             at_most("peak RSS in MB", 500, rss["rows"], aim=300),
             at_most("peak RSS in MB at ten times the rows", 500, rss["tenfold"], aim=300),
             at_most("growth of peak RSS at ten times the rows", 1.1, rss["growth"]),
@@ -102,6 +109,13 @@ class Results:
             return None
         return round((mine.rows_per_second or 0) / peer.rows_per_second, 3)
 
+    def _share(self, key: str, state: str) -> float | None:
+        """The time in a state, beside that in which the rows were committed."""
+        found = self.figures.get(("preview", key))
+        if not found or found.error or not found.phases.get("PROCESSING"):
+            return None
+        return round(found.phases.get(state, 0) / found.phases["PROCESSING"], 3)
+
     def _rss(self, key: str) -> int | None:
         found = self.figures.get(("memory", key))
         return found.rss if found and not found.error else None
@@ -120,6 +134,12 @@ def figures_of(section: str, trial: Trial, taken: Sequence[Sample]) -> Figures:
         rows_per_second=None if seconds is None else round(trial.rows / seconds),
         rss=math.ceil(max((sample.rss for sample in taken), default=0) / _MB),
         children_rss=math.ceil(max((sample.children_rss for sample in taken), default=0) / _MB),
+        phases=_phases(taken),
         error=error,
         unavailable=trial.unavailable,
     )
+
+
+def _phases(taken: Sequence[Sample]) -> dict[str, float]:
+    states = {state for sample in taken for state in sample.phases}
+    return {state: round(median(sample.phases.get(state, 0) for sample in taken), 3) for state in sorted(states)}

@@ -19,6 +19,11 @@ from rowcall.store.db import open_database
 from rowcall.store.packs import migrate_pack
 
 _TRIAL = "bench_trial"
+_PHASES = """
+    SELECT state, sum(extract(epoch FROM until - at))::float8
+    FROM (SELECT after AS state, at, lead(at) OVER (PARTITION BY job_id ORDER BY id) AS until FROM rowcall.job_event) e
+    WHERE until IS NOT NULL GROUP BY state
+"""
 
 
 class Start(StrEnum):
@@ -68,6 +73,11 @@ class Server:
         with psycopg.connect(self.address(_TRIAL)) as connection:
             found = connection.execute("SELECT count(*) FROM users").fetchone()
         return found[0] if found else 0
+
+    def phases(self) -> dict[str, float]:
+        """How many seconds the trial's job was in each state, as its events tell."""
+        with psycopg.connect(self.address(_TRIAL)) as connection:
+            return dict(connection.execute(_PHASES).fetchall())
 
     def clear(self) -> None:
         for name in (_TRIAL, *Start):

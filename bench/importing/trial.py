@@ -47,6 +47,8 @@ class Sample:
     seconds: float
     rss: int
     children_rss: int
+    phases: Mapping[str, float]
+    """State to seconds, of Rowcall's job."""
     error: str = ""
 
 
@@ -69,7 +71,13 @@ def measure(server: Server, trial: Trial) -> Sample:
     shutil.rmtree(_STORE, ignore_errors=True)
     if trial.written:
         trial.written.unlink(missing_ok=True)
-    return Sample(seconds=ended.seconds, rss=ended.rss, children_rss=ended.children_rss, error=wrong)
+    return Sample(
+        seconds=ended.seconds,
+        rss=ended.rss,
+        children_rss=ended.children_rss,
+        phases=server.phases(),
+        error=wrong,
+    )
 
 
 def _wrong(trial: Trial, ended: Ended, server: Server) -> str:
