@@ -17,7 +17,7 @@ from rowcall.engine.resolve import TO_CREATE, keys_of
 from rowcall.engine.work import Work
 from rowcall.importer import Lookup
 from rowcall.model import Code
-from rowcall.store.targets import describe
+from rowcall.store.targets import find_table
 
 
 def create_missing(connection: Connection[Any], work: Work, good: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -73,7 +73,7 @@ def _try_one(connection: Connection[Any], lookup: Lookup, asked: pl.DataFrame) -
 
 
 def _insert(connection: Connection[Any], lookup: Lookup, asked: pl.DataFrame) -> Composed:
-    table = describe(connection, lookup.table)
+    table = find_table(connection, lookup.table)
     takes = table.columns[lookup.creates or lookup.shown]
     columns, values = [Identifier(takes.name)], [SQL("g.text::{}").format(SQL(takes.type))]  # pyright: ignore[reportArgumentType] (a name from the catalog)
     if lookup.within:

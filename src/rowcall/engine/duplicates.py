@@ -35,6 +35,8 @@ from rowcall.store.targets import Sameness, TargetColumn
 
 _JUDGED = 10_000
 _PARTS = 32
+_TOGETHER = 500_000
+"""The most rows whose hashes are looked at together."""
 _ENTRY = np.dtype([("hash", np.uint64), ("number", np.int64)])
 Entries = npt.NDArray[Any]
 _EQUAL_ALIKE: dict[str, tuple[type[Field], ...]] = {
@@ -107,16 +109,17 @@ def decide_duplicates(database: Database, connection: Connection[Any], work: Wor
     if not sets or not work.job.row_count:
         return
     hashed = [one for one in sets if one.told is None]
+    parts = _PARTS if work.job.row_count > _TOGETHER else 1
     if _borrows_keys(work):
         staging.prepare(connection, work.layout)
     with tempfile.TemporaryDirectory(prefix="rowcall-keys-") as folder:
         if hashed:
-            _spill_all(database, connection, work, hashed, Path(folder), workers)
+            _spill_all(database, connection, work, hashed, Path(folder), parts, workers)
         for one in sets:
             if one.told:
                 found = _told_alike(connection, work, one, one.told)
             else:
-                found = _hashed_alike(Path(folder), hashed.index(one))
+                found = _hashed_alike(Path(folder), hashed.index(one), parts)
             for alike in found:
                 if alike.height:
                     _settle(connection, work, one, alike)
@@ -162,22 +165,34 @@ def same_as(connection: Connection[Any], work: Work, numbers: Sequence[int]) -> 
 
 
 def _spill_all(
-    database: Database, connection: Connection[Any], work: Work, sets: Sequence[KeySet], folder: Path, workers: int
+    database: Database,
+    connection: Connection[Any],
+    work: Work,
+    sets: Sequence[KeySet],
+    folder: Path,
+    parts: int,
+    workers: int,
 ) -> None:
     """Write the hash of each row's keys to disk, divided by hash, so that memory doesn't grow with the file."""
     batches = all_batches(connection, work.job.id)
     pool = min(workers, len(batches))
 
-    def share(thread: int) -> None:
-        with database.reconnect("keys") as connection:
-            if _borrows_keys(work):
-                staging.prepare(connection, work.layout)
-            for batch in batches[thread::pool]:
-                for place, entries in enumerate(_hashed(connection, work, sets, batch)):
-                    _spill(folder, place, thread, entries)
+    def share(connection: Connection[Any], thread: int) -> None:
+        for batch in batches[thread::pool]:
+            for place, entries in enumerate(_hashed(connection, work, sets, batch)):
+                _spill(folder, place, parts, thread, entries)
 
+    def share_apart(thread: int) -> None:
+        with database.reconnect("keys") as own:
+            if _borrows_keys(work):
+                staging.prepare(own, work.layout)
+            share(own, thread)
+
+    if pool == 1:
+        share(connection, 0)
+        return
     with ThreadPoolExecutor(pool) as executor:
-        list(executor.map(share, range(pool)))
+        list(executor.map(share_apart, range(pool)))
 
 
 def _hashed(connection: Connection[Any], work: Work, sets: Sequence[KeySet], batch: RowBatch) -> list[Entries]:
@@ -257,11 +272,11 @@ def _file(folder: Path, place: int, part: int) -> list[Path]:
     return sorted(folder.glob(f"{place}-{part}-*"))
 
 
-def _spill(folder: Path, place: int, thread: int, entries: Entries) -> None:
-    parts = (entries["hash"] >> np.uint64(59)).astype(np.int64)
-    order = np.argsort(parts, kind="stable")
-    bounds = np.searchsorted(parts[order], np.arange(_PARTS + 1))
-    for part in range(_PARTS):
+def _spill(folder: Path, place: int, parts: int, thread: int, entries: Entries) -> None:
+    part_of = entries["hash"] % np.uint64(parts)
+    order = np.argsort(part_of, kind="stable")
+    bounds = np.searchsorted(part_of[order], np.arange(parts + 1))
+    for part in range(parts):
         with (folder / f"{place}-{part}-{thread}").open("ab") as file:
             file.write(entries[order[bounds[part] : bounds[part + 1]]].tobytes())
 
@@ -279,12 +294,12 @@ def _repeated(files: list[Path]) -> npt.NDArray[np.int64]:
     return entries["number"][repeated]
 
 
-def _hashed_alike(folder: Path, place: int) -> Iterator[pl.DataFrame]:
+def _hashed_alike(folder: Path, place: int, parts: int) -> Iterator[pl.DataFrame]:
     """Rows whose keys may be equal, all that may be together; in pieces that are worth the while of judging."""
     waiting: list[npt.NDArray[np.int64]] = []
-    for part in range(_PARTS):
+    for part in range(parts):
         waiting.append(_repeated(_file(folder, place, part)))
-        if part == _PARTS - 1 or sum(map(len, waiting)) >= _JUDGED:
+        if part == parts - 1 or sum(map(len, waiting)) >= _JUDGED:
             yield pl.DataFrame({"number": np.concatenate(waiting)})
             waiting.clear()
 
@@ -337,6 +352,8 @@ def _settle(connection: Connection[Any], work: Work, one: KeySet, alike: pl.Data
         .explode("numbers")
         .filter(pl.col("numbers") != pl.col("winner"))
     )
+    if not lost.height:
+        return
     names = pl.lit(pl.Series([_named(work, one)], dtype=pl.List(pl.String)))
     copy_in(
         connection,

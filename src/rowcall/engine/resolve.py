@@ -15,7 +15,7 @@ from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 from rowcall.engine.values.answers import QUESTIONS, Answers
 from rowcall.importer import Lookup, folded_values
 from rowcall.model import Code
-from rowcall.store.targets import Target, describe
+from rowcall.store.targets import Table, find_table
 
 _HEX = "[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}"
 _WHOLE = "^[+-]?[0-9]{1,100}$"
@@ -162,13 +162,13 @@ def _still_so(connection: Connection[Any], lookup: Lookup, said: pl.DataFrame) -
 
 def keys_there(connection: Connection[Any], lookup: Lookup, keys: Sequence[str]) -> list[str]:
     """Those of the keys that there are rows for."""
-    table, key = describe(connection, lookup.table), Identifier(lookup.to)
+    table, key = find_table(connection, lookup.table), Identifier(lookup.to)
     where = having_keys(table, lookup, keys)
     found = connection.execute(SQL("SELECT {}::text FROM {} WHERE {}").format(key, table.identifier, where))
     return [key for (key,) in found]
 
 
-def having_keys(table: Target, lookup: Lookup, keys: Sequence[str]) -> Composed:
+def having_keys(table: Table, lookup: Lookup, keys: Sequence[str]) -> Composed:
     """The condition for rows with these keys, such that an index serves."""
     base = table.columns[lookup.to].base
     fitting = pl.Series("key", keys, dtype=pl.String).to_frame().filter(_castable(pl.col("key"), base))["key"].to_list()
@@ -212,7 +212,7 @@ def synonyms_in(lookup: Lookup, asked: pl.DataFrame, name: str) -> pl.DataFrame:
 def _by_columns(connection: Connection[Any], lookup: Lookup, asked: pl.DataFrame, name: str) -> pl.DataFrame:
     """Text to key for what was found; a column that is looked by later is only asked what the earlier left open."""
     found = pl.DataFrame(schema=_found_as(name))
-    table = describe(connection, lookup.table)
+    table = find_table(connection, lookup.table)
     for by in lookup.by:
         left = asked.join(found, on=[name, "_scope"], how="anti")
         left = left.filter(_castable(pl.col(name), table.columns[by].base))
@@ -222,7 +222,7 @@ def _by_columns(connection: Connection[Any], lookup: Lookup, asked: pl.DataFrame
     return found
 
 
-def may_find(connection: Connection[Any], table: Target, name: str, lookup: Lookup, rows: pl.DataFrame) -> pl.DataFrame:
+def may_find(connection: Connection[Any], table: Table, name: str, lookup: Lookup, rows: pl.DataFrame) -> pl.DataFrame:
     """What texts could come to find once the rows of a table count: by whichever column, exactly or in small letters.
 
     `number`, and of those rows the `rowcall_number` of one as `_key`; `_keys` is above 1 if there are others.
@@ -251,7 +251,7 @@ def _castable(text: pl.Expr, base: str) -> pl.Expr:
     return fits & text.str.strip_prefix("+").cast(pl.Int64, strict=False).is_between(-most, most - 1) if most else fits
 
 
-def _candidates(table: Target, lookup: Lookup, by: str, asked: pl.DataFrame, name: str, *, key: str) -> Composed:
+def _candidates(table: Table, lookup: Lookup, by: str, asked: pl.DataFrame, name: str, *, key: str) -> Composed:
     """The rows of a table that a text may mean: text, scope, the row's key, and whether it is there exactly so."""
     column = table.columns[by]
     same: Composable = SQL("t.{} = v.text::{}").format(Identifier(by), SQL(column.base))  # pyright: ignore[reportArgumentType] (a name from the catalog)

@@ -24,7 +24,7 @@ from rowcall.model import Status
 from rowcall.store.grid import RowResult, Wanted, results_of
 from rowcall.store.jobs import Job
 from rowcall.store.mappings import ColumnMapping, columns_of
-from rowcall.store.targets import describe
+from rowcall.store.targets import find_table
 
 _FRAME_CELLS = 200_000
 _MOST_CHOICES = 1_000
@@ -80,7 +80,7 @@ def _found_by(connection: Connection[Any], lookup: Lookup) -> tuple[str, ...]:
     """The first values that a look-up finds something by."""
     select = SQL(
         "SELECT text FROM (SELECT DISTINCT {}::text AS text FROM {}) each WHERE text <> '' ORDER BY text LIMIT {}"
-    ).format(Identifier(lookup.by[0]), describe(connection, lookup.table).identifier, Literal(_MOST_CHOICES))
+    ).format(Identifier(lookup.by[0]), find_table(connection, lookup.table).identifier, Literal(_MOST_CHOICES))
     return tuple(connection.cursor(row_factory=scalar_row).execute(select).fetchall())
 
 

@@ -14,7 +14,7 @@ from rowcall.importer.registry import Registry
 from rowcall.model import Code
 from rowcall.store.db import translated
 from rowcall.store.queries import query
-from rowcall.store.targets import describe
+from rowcall.store.targets import find_table
 
 _INTERNAL = ("rowcall", "pg_catalog", "information_schema")
 
@@ -88,7 +88,7 @@ def find_resource(connection: Connection[Any], name: str, known: Mapping[str, Re
 
 def _is_table(connection: Connection[Any], name: str) -> bool:
     try:
-        return describe(connection, name).schema not in _INTERNAL  # keys and accounts live there
+        return find_table(connection, name).schema not in _INTERNAL  # keys and accounts live there
     except Final:
         return False
 

@@ -104,26 +104,14 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """A table that rows go into."""
+class Table:
+    """A table with its columns: all that is needed to read it."""
 
     schema: str
     name: str
-    columns: dict[str, TargetColumn]
-    unique: tuple[UniqueIndex, ...]
-    foreign: tuple[ForeignKey, ...]
-    checks: tuple[Check, ...]
-    odd_unique: tuple[Sameness, ...] = ()
-    """Unique indexes over expressions, with a condition, or in which nulls are equal."""
-    exclusions: tuple[str, ...] = ()
-    """The names of exclusion constraints."""
     kind: str = "r"
     """`r` for a table, `p` for a partitioned one, `f` for a foreign one, `v` for a view, …: as the catalog has it."""
-
-    plain: bool = False
-    """Nothing but constraints has a say in what it takes: no triggers, rules, policies, odd indexes, made columns."""
-    referred_to: frozenset[str] = frozenset()
-    """The columns that foreign keys refer to."""
+    columns: dict[str, TargetColumn]
 
     @property
     def identifier(self) -> Identifier:
@@ -134,6 +122,23 @@ class Target:
         """The table, to be read from."""
         # tables that inherit from a plain one are others
         return SQL("ONLY {}" if self.kind == "r" else "{}").format(self.identifier)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target(Table):
+    """A table that rows go into."""
+
+    unique: tuple[UniqueIndex, ...]
+    foreign: tuple[ForeignKey, ...]
+    checks: tuple[Check, ...]
+    odd_unique: tuple[Sameness, ...] = ()
+    """Unique indexes over expressions, with a condition, or in which nulls are equal."""
+    exclusions: tuple[str, ...] = ()
+    """The names of exclusion constraints."""
+    plain: bool = False
+    """Nothing but constraints has a say in what it takes: no triggers, rules, policies, odd indexes, made columns."""
+    referred_to: frozenset[str] = frozenset()
+    """The columns that foreign keys refer to."""
 
     @property
     def takes_rows(self) -> bool:
@@ -154,31 +159,38 @@ class Target:
 
 
 def describe(connection: Connection[Any], table: str) -> Target:
-    """The table of that name, `table` or `schema.table`."""
-    oid = connection.execute("SELECT to_regclass(%s)::oid", (_quoted(table),)).fetchone()
-    if oid is None or oid[0] is None:
-        raise _missing(connection, table)
-    return _described(connection, oid[0])
-
-
-def _described(connection: Connection[Any], oid: int) -> Target:
+    """The table of that name, `table` or `schema.table`, with all that it demands of rows."""
+    oid, found = _found(connection, table)
     of = {"oid": oid}
-    schema, name, kind = connection.execute(query("target_name"), of).fetchone() or ("", "", "")
     plain: tuple[bool, list[str]] = connection.execute(query("target_plain"), of).fetchone() or (False, [])
-    columns = connection.cursor(row_factory=class_row(TargetColumn)).execute(query("target_columns"), of).fetchall()
     return Target(
-        schema=schema,
-        name=name,
-        columns={column.name: column for column in columns},
+        schema=found.schema,
+        name=found.name,
+        kind=found.kind,
+        columns=found.columns,
         unique=tuple(connection.cursor(row_factory=class_row(UniqueIndex)).execute(query("target_unique"), of)),
         foreign=tuple(connection.cursor(row_factory=class_row(ForeignKey)).execute(query("target_foreign"), of)),
         checks=tuple(connection.cursor(row_factory=class_row(Check)).execute(query("target_checks"), of)),
         odd_unique=tuple(connection.cursor(row_factory=class_row(Sameness)).execute(query("target_odd_unique"), of)),
         exclusions=tuple(connection.cursor(row_factory=scalar_row).execute(query("target_exclusions"), of)),
-        kind=kind,
         plain=plain[0],
         referred_to=frozenset(plain[1]),
     )
+
+
+def find_table(connection: Connection[Any], table: str) -> Table:
+    """The table of that name, to be read."""
+    return _found(connection, table)[1]
+
+
+def _found(connection: Connection[Any], table: str) -> tuple[int, Table]:
+    named = connection.execute(query("target_name"), {"name": _quoted(table)}).fetchone()
+    if named is None:
+        raise _missing(connection, table)
+    oid, schema, name, kind = named
+    cursor = connection.cursor(row_factory=class_row(TargetColumn))
+    columns = cursor.execute(query("target_columns"), {"oid": oid}).fetchall()
+    return oid, Table(schema=schema, name=name, kind=kind, columns={column.name: column for column in columns})
 
 
 def _quoted(table: str) -> str:

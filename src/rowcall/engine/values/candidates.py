@@ -17,7 +17,7 @@ from rowcall.errors import Final
 from rowcall.importer import Choice, Importer, Lookup, folded_values
 from rowcall.importer.declaration import did_you_mean
 from rowcall.model import Code
-from rowcall.store.targets import describe
+from rowcall.store.targets import find_table
 
 _COMPARED = 20_000
 _PATIENCE = "10s"
@@ -58,7 +58,7 @@ def candidates(
 
 
 def _is_large(connection: Connection[Any], lookup: Lookup, scope: str | None) -> bool:
-    table = describe(connection, lookup.table)
+    table = find_table(connection, lookup.table)
     select = SQL("SELECT count(*) > {} FROM (SELECT FROM {} WHERE {} LIMIT {}) found")
     asked = select.format(Literal(_COMPARED), table.identifier, in_scope(lookup, scope), Literal(_COMPARED + 1))
     return connection.execute(asked).fetchone() == (True,)
@@ -97,7 +97,7 @@ def _found(ranked: pl.DataFrame, most: int) -> Found:
 
 
 def _searched(connection: Connection[Any], lookup: Lookup, text: str, scope: str | None, most: int) -> Found:
-    table = describe(connection, lookup.table)
+    table = find_table(connection, lookup.table)
     key, label = Identifier(lookup.to), Identifier(lookup.shown)
     held = SQL(" OR ").join(
         SQL("{}::text ILIKE {}").format(Identifier(column), Literal(f"%{escaped(text)}%"))

@@ -10,7 +10,7 @@ from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from rowcall.engine.resolve import having_keys, keys_of, synonyms_in
 from rowcall.importer import Choice, Importer, Lookup
-from rowcall.store.targets import describe
+from rowcall.store.targets import find_table
 
 ENTRIES = {"key": pl.String, "label": pl.String, "scope": pl.String, "text": pl.String}
 FOUND = {"value": pl.String, "scope": pl.String, "key": pl.String, "keys": pl.Int64, "synonym": pl.Boolean}
@@ -79,7 +79,7 @@ class LookedUp:
         lookup = self.lookup
         texts = list(dict.fromkeys([*lookup.by, lookup.shown]))
         columns = [lookup.to, lookup.shown, *([lookup.within] if lookup.within else []), *texts]
-        table = describe(connection, lookup.table)
+        table = find_table(connection, lookup.table)
         select = SQL("SELECT {} FROM {} WHERE {}").format(_as_texts(columns), table.identifier, in_scope(lookup, scope))
         scopes = pl.col("2").fill_null("") if lookup.within else pl.lit("")
         names = [str(place) for place in range(len(columns))]
@@ -92,14 +92,14 @@ class LookedUp:
                 yield pl.concat(parts).drop_nulls(["key", "text"]).with_columns(_label())
 
     def labels(self, connection: Connection[Any], keys: Sequence[str]) -> dict[str, str]:
-        table = describe(connection, self.lookup.table)
+        table = find_table(connection, self.lookup.table)
         columns, where = _as_texts([self.lookup.to, self.lookup.shown]), having_keys(table, self.lookup, keys)
         found = connection.execute(SQL("SELECT {} FROM {} WHERE {}").format(columns, table.identifier, where))
         return {key: (label or key)[:_SHOWN] for key, label in found}
 
     def scope_of(self, connection: Connection[Any], key: str) -> str:
         """The scope that a row is in."""
-        table = describe(connection, self.lookup.table)
+        table = find_table(connection, self.lookup.table)
         column, where = Identifier(self.lookup.within or self.lookup.to), having_keys(table, self.lookup, [key])
         select = SQL("SELECT {}::text FROM {} WHERE {}").format(column, table.identifier, where)
         found = connection.execute(select).fetchone()

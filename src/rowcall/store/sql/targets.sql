@@ -1,6 +1,7 @@
 -- target_name --
--- Schema and name of a table, and what it is.
-SELECT n.nspname, c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %(oid)s
+-- The table of a name, its schema, and what it is.
+SELECT c.oid, n.nspname, c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.oid = to_regclass(%(name)s)
 
 -- target_tables --
 -- The tables a person may mean.
