@@ -1,12 +1,16 @@
 """Fixtures that need a real PostgreSQL."""
 
+import gc
 from collections.abc import Generator
+from zlib import crc32
 
 import pytest
 
 from rowcall.store.db import Database
 
 from .database import Server, installed
+
+_AROUND = ("tests/api/", "tests/integration/")
 
 
 @pytest.fixture(scope="session", params=installed())
@@ -40,11 +44,11 @@ def server() -> Generator[Server]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--every-case", action="store_true", help="run each case of a test on each server")
+    parser.addoption("--every-case", action="store_true", help="run each case of each test on each server")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Every test runs on every server; the cases of one that has several take turns, unless all are asked for."""
+    """Tests of what is said to PostgreSQL run on every server; those around it, and cases of one test, take turns."""
     if config.getoption("--every-case"):
         return
     servers = list(installed())
@@ -53,15 +57,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out: list[pytest.Item] = []
     for item in items:
         case = item.callspec if isinstance(item, pytest.Function) and hasattr(item, "callspec") else None
-        if case is None or "shared_server" not in case.params or len(case.params) == 1:
+        if case is None or "shared_server" not in case.params:
             continue
-        cases = turns.setdefault(item.nodeid.split("[")[0], {})
-        turn = cases.setdefault("-".join(part for part in case.id.split("-") if part not in servers), len(cases))
-        # bits: else the cases of the innermost parameter would always meet the same server
-        server, other = str(case.params["shared_server"]), servers[turn.bit_count() % len(servers)]
+        name = item.nodeid.split("[")[0]
+        if len(case.params) > 1:
+            cases = turns.setdefault(name, {})
+            turn = cases.setdefault("-".join(part for part in case.id.split("-") if part not in servers), len(cases))
+            # bits: else the cases of the innermost parameter would always meet the same server
+            turn = turn.bit_count()
+        elif name.startswith(_AROUND) or item.get_closest_marker("takes_turns"):
+            turn = crc32(name.encode())
+        else:
+            continue
+        server, other = str(case.params["shared_server"]), servers[turn % len(servers)]
         if server != other and item.nodeid.replace(server, other) in collected:  # some tests are for one server only
             left_out.append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         dropped = set(map(id, left_out))
         items[:] = [item for item in items if id(item) not in dropped]
+
+
+def pytest_collection_finish() -> None:
+    """What is there before the first test stays: no need to look for garbage in it again and again."""
+    gc.collect()
+    gc.freeze()

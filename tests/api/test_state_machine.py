@@ -502,7 +502,7 @@ def test_jobs_follow_the_rules_whatever_is_asked_of_them(database: Database) -> 
         run_state_machine_as_test(
             machine,
             settings=settings(
-                max_examples=20,
+                max_examples=12,
                 stateful_step_count=30,
                 deadline=None,
                 derandomize=True,

@@ -9,15 +9,19 @@ import os
 import socket
 import sys
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
-_COMMANDS = "import_ moves jobs rows receipt export importers migrate doctor inspect convert scaffold retention"
-_LATER = ("typer._adapters", "rich._emoji_codes")
+import rowcall.cli
+
+_APART = ("serve", "worker")
+_LATER = ("typer._adapters", "rich._emoji_codes", "rowcall.client.client", "rowcall.engine.run")
 """What commands load when they need it. Not importers: these have Polars start threads, which don't outlive a fork."""
 
 
 def serve(asked: socket.socket) -> None:
-    for name in [*(f"rowcall.cli.{name}" for name in _COMMANDS.split()), *_LATER]:
+    commands = (module.name for module in iter_modules(rowcall.cli.__path__) if module.name not in _APART)
+    for name in [*(f"rowcall.cli.{name}" for name in commands), *_LATER]:
         import_module(name)
     while True:
         message, files, _, _ = socket.recv_fds(asked, 1_000_000, 3)

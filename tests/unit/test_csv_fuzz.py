@@ -37,7 +37,7 @@ def test_any_block_size_gives_the_same_records_and_every_byte(
     layout: Layout, parts: list[str], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance = random.Random(seed)
-    for _ in range(25):
+    for _ in range(15):
         data = _bytes(chance, PARTS + ODD_PARTS + parts)
         whole = _pieces(data, layout, 2**20, monkeypatch)
         assert b"".join(raw for *_, raw in whole) == data
