@@ -84,17 +84,33 @@ def picture() -> str:
 
 def import_picture() -> str:
     """What `rowcall import` shows of a messy file, as SVG. It has the time in it, so no test asks if it is fresh."""
-    program = Path(sys.executable).parent / "rowcall"
-    command = ["import", "samples/content/users_messy.csv", "--into", "users"]
     with tempfile.TemporaryDirectory() as data:
-        settings = {"ROWCALL_DATA_DIR": data, "FORCE_COLOR": "1", "COLUMNS": "118", "TERM": "xterm-256color"}
-        done = subprocess.run(
-            [program, *command], stdout=subprocess.PIPE, check=False, cwd=DOCS.parent, env={**os.environ, **settings}
-        )
+        return _pictured(data, "import", "samples/content/users_messy.csv", "--into", "users", unique="import")
+
+
+def preview_picture() -> str:
+    """What `rowcall preview` shows of a job that would change some rows, as SVG. It has the time in it, too."""
+    with tempfile.TemporaryDirectory() as data:
+        _said(data, "import", "samples/content/users.csv", "--into", "users")
+        messy = ("samples/content/users_messy.csv", "--into", "users", "--mode", "upsert", "--preview", "--json")
+        job: str = json.loads(_said(data, "import", *messy))["number"]
+        return _pictured(data, "preview", job, unique="preview")
+
+
+def _pictured(data: str, *arguments: str, unique: str) -> str:
     with Path(os.devnull).open("w") as nowhere:
         console = Console(record=True, width=118, file=nowhere, highlight=False, force_terminal=True)
-        console.print(Text.from_ansi(done.stdout.decode()))
-    return console.export_svg(title=f"rowcall {' '.join(command)}", unique_id="import")
+        console.print(Text.from_ansi(_said(data, *arguments)))
+    return console.export_svg(title=f"rowcall {' '.join(arguments)}", unique_id=unique)
+
+
+def _said(data: str, *arguments: str) -> str:
+    """What a command says, with its own database in a folder."""
+    program = Path(sys.executable).parent / "rowcall"
+    colours = {} if "--json" in arguments else {"FORCE_COLOR": "1", "COLUMNS": "118", "TERM": "xterm-256color"}
+    environment = {**os.environ, "ROWCALL_DATA_DIR": data, **colours}
+    said = subprocess.run([program, *arguments], stdout=subprocess.PIPE, check=False, cwd=DOCS.parent, env=environment)
+    return said.stdout.decode()
 
 
 if __name__ == "__main__":
@@ -103,3 +119,4 @@ if __name__ == "__main__":
     (DOCS / "openapi.json").write_text(openapi())
     (DOCS / "inspect.svg").write_text(picture())
     (DOCS / "import.svg").write_text(import_picture())
+    (DOCS / "preview.svg").write_text(preview_picture())
