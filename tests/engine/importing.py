@@ -1,6 +1,7 @@
 """Imports of small files, and what became of them."""
 
 import tempfile
+import time
 import types
 from dataclasses import dataclass
 from io import BytesIO
@@ -120,3 +121,12 @@ def sql(database: Database, statement: LiteralString) -> list[tuple[Any, ...]]:
     with database.connect() as connection:
         cursor = connection.execute(statement)
         return cursor.fetchall() if cursor.description else []
+
+
+def until_somebody_waits(database: Database) -> None:
+    """Wait until a session of the database waits for another."""
+    deadline = time.monotonic() + 30
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    while sql(database, waiting) == [(0,)]:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

@@ -163,7 +163,8 @@ def _take_up(control: Connection[Any], job: Job, *, as_json: bool) -> None:
     if "submit" in moves.allowed(job):
         raise waits_for_submit(job.number)
     if job.state is State.PAUSED:
-        moves.resume(control, job)
+        with control.transaction():
+            moves.resume(control, job)
     elif job.state in (State.FINGERPRINT_WARN, State.FINGERPRINT_ABORT):
         raise Final(Code.WRONG_STATE, f"Job {job.number} is {job.state}.", hint=way_on(job.state, job.number))
     elif job.state is State.SUPERSEDED:

@@ -69,22 +69,32 @@ def require(job: Job, name: str) -> None:
         raise WrongState(Code.WRONG_STATE, told, hint=hint, state=job.state, allowed=may)
 
 
+def _asked(connection: Connection[Any], job: Job, name: str) -> Job:
+    """The job as it is now, which nobody else moves until the transaction ends; refused if it can't be asked for that.
+
+    What somebody saw a moment ago may be over: who pauses must not take away what another has just asked for.
+    """
+    job = jobs.seize(connection, job)
+    require(job, name)
+    return job
+
+
 def start(connection: Connection[Any], job: Job, *, slice_ms: int | None = None) -> Job:
-    """Let a job that was held back begin."""
-    require(job, "start")
+    """Let a job that was held back begin. Called in a transaction."""
+    job = _asked(connection, job, "start")
     connection.execute(query("set_wish"), {"id": job.id, "wish": None})
     return _for_a_while(connection, job, slice_ms)
 
 
 def resume(connection: Connection[Any], job: Job, *, slice_ms: int | None = None) -> Job:
-    """Let a paused job go on where it was."""
-    require(job, "resume")
+    """Let a paused job go on where it was. Called in a transaction."""
+    job = _asked(connection, job, "resume")
     return _for_a_while(connection, jobs.move(connection, job, job.paused_from or State.PROCESSING), slice_ms)
 
 
 def kickoff(connection: Connection[Any], job: Job, slice_ms: int) -> Job:
-    """Let a job work for a while; then it pauses."""
-    require(job, "kickoff")
+    """Let a job work for a while; then it pauses. Called in a transaction."""
+    job = _asked(connection, job, "kickoff")
     go_on = start if job.state is State.UPLOADED else resume
     return go_on(connection, job, slice_ms=slice_ms)
 
@@ -121,7 +131,7 @@ def submit(connection: Connection[Any], job: Job, digests: Collection[str]) -> t
 
 def acknowledge(connection: Connection[Any], job: Job, who: str) -> Job:
     """Let a job go on whose rows differ from the target's, as somebody has seen. Called in a transaction."""
-    require(job, "acknowledge")
+    job = _asked(connection, job, "acknowledge")
     note_acknowledged(connection, job.id, who)
     return jobs.move(connection, job, State.FINGERPRINT_CHECK)
 
@@ -138,35 +148,41 @@ def mismatch(job: Job, found: FingerprintCheck) -> Final:
 
 def pause(connection: Connection[Any], job: Job) -> Job:
     """Have a job stop for now. Called in a transaction."""
-    require(job, "pause")
     return _wished(connection, job, Wish.PAUSE)
 
 
 def cancel(connection: Connection[Any], job: Job) -> Job:
     """Have a job stop for good: what is done stays, the other rows are cancelled. Called in a transaction."""
-    require(job, "cancel")
     return _wished(connection, job, Wish.CANCEL)
 
 
 def _wished(connection: Connection[Any], job: Job, wish: Wish) -> Job:
+    job = _asked(connection, job, wish.value)
     connection.execute(query("set_wish"), {"id": job.id, "wish": wish})
     free = connection.execute(query("try_job"), {"id": job.id}).fetchone()
     now = jobs.get_job(connection, str(job.id))
-    if now.state is not job.state:
-        require(now, wish.value)
     return (granted(connection, now) if free and free[0] else None) or now
 
 
 def granted(connection: Connection[Any], job: Job) -> Job | None:
-    """The job as it was wished, if something is. Whoever calls this has the job to themselves."""
-    if job.wish is Wish.HOLD:
-        return job
-    if job.wish is Wish.PAUSE and job.state in WORKING:
-        return jobs.move(connection, job, State.PAUSED)
-    if job.wish is Wish.CANCEL and job.state in ASKED["cancel"]:
-        with connection.transaction():
+    """The job as it was wished, if something is by now. Whoever calls this has the job to themselves."""
+    with connection.transaction():
+        job = jobs.seize(connection, job)  # before its plan, as whoever supersedes it does
+        if job.wish is Wish.HOLD:
+            return job
+        if job.wish is Wish.PAUSE and job.state in WORKING:
+            return jobs.move(connection, job, State.PAUSED)
+        if job.wish is Wish.CANCEL and job.state in ASKED["cancel"]:
             return _cancelled(connection, job)
     return None
+
+
+def let_go(connection: Connection[Any], job: Job) -> Job | None:
+    """The same, by whoever stops to work on the job. Who asks for something from now on finds nobody, and does it."""
+    with connection.transaction():
+        moved = granted(connection, job)
+        jobs.unlock(connection, job.id)  # while nobody else can ask: that waits for the end of the transaction
+    return moved
 
 
 def _cancelled(connection: Connection[Any], job: Job) -> Job:
@@ -205,7 +221,7 @@ def as_a_whole(importer: type[Importer]) -> bool:
 
 def reprocess(connection: Connection[Any], job: Job, importer: type[Importer], which: Wanted) -> tuple[Job, int]:
     """Have failed or skipped rows tried again; also how many. Called in a transaction."""
-    require(job, "reprocess")
+    job = _asked(connection, job, "reprocess")
     if as_a_whole(importer):
         told = f"{importer.name} takes a file as a whole: single rows can't be tried again."
         raise Final(Code.BAD_REQUEST, told, hint="Import the corrected file.")
@@ -235,7 +251,7 @@ def undo(
     request_id: str | None = None,
 ) -> Job:
     """Have what a job wrote taken back, or some rows of it. Called in a transaction."""
-    require(job, "undo")
+    job = _asked(connection, job, "undo")
     require_possible(importer)
     if not undos.asks(connection, "is_to_undo", job.id):
         raise nothing_to_undo(job)

@@ -34,7 +34,7 @@ from rowcall.engine.finish import (
 )
 from rowcall.engine.ingest import Ingesting, ingest, open_file
 from rowcall.engine.labour import work_off
-from rowcall.engine.moves import granted, mismatch
+from rowcall.engine.moves import granted, let_go, mismatch
 from rowcall.engine.pace import Pace
 from rowcall.engine.running import Run, check_stop, may_pass, scratch_of, watching
 from rowcall.engine.second_look import look_again, plan_together, refers_to_itself, some_failed
@@ -342,13 +342,13 @@ def _advanced(run: Run, control: Connection[Any], job: Job, failures: int) -> Jo
     """The job as far as it goes, with a note of what stopped it unless that may pass."""
     try:
         job = _granted(control, job) or advance(run, control, job)
-        return _granted(control, job) or job
+        return _granted(control, job, let_go) or job
     except Exception as error:
         trouble = failure_of(error)
         if _is_superseded(control, job):  # there is nothing left to go wrong
             return jobs.get_job(control, str(job.id))
         if trouble.code in (Code.INTERRUPTED, Code.FOREIGN_FILE_STORE):  # it goes on elsewhere
-            if moved := _granted(control, jobs.get_job(control, str(job.id))):
+            if moved := _granted(control, jobs.get_job(control, str(job.id)), let_go):
                 return moved
         elif not may_pass(trouble, failures + 1):
             with suppress(psycopg.Error):  # a database that is away takes no notes
@@ -362,20 +362,34 @@ def _is_superseded(control: Connection[Any], job: Job) -> bool:
     return False
 
 
-def _granted(control: Connection[Any], job: Job) -> Job | None:
+def _granted(
+    control: Connection[Any], job: Job, grant: Callable[[Connection[Any], Job], Job | None] = granted
+) -> Job | None:
     """The job as it was wished, if something is."""
-    moved = granted(control, job)
+    moved = grant(control, job)
     if moved and moved.state is not job.state:
         observe.moved(control, job, moved)
     return moved
 
 
 def _note(control: Connection[Any], job: Job, trouble: RowcallError, *, for_good: bool) -> None:
-    """Keep why the work stopped. What we said no to ourselves, before anything was written, has failed for good."""
-    now = jobs.get_job(control, str(job.id))
-    if for_good and now.state in _UNWRITTEN and not ask_values.is_under_way(control, now):
-        observe.moved(control, now, jobs.move(control, now, State.FAILED, error=trouble))
-    elif now.background and now.state in WORKING:  # else it would be tried again for ever
-        observe.moved(control, now, jobs.move(control, now, State.PAUSED, error=trouble))
-    elif not now.ended:
-        jobs.note_error(control, now, trouble)
+    """Keep why the work stopped, and let go of the job."""
+    with control.transaction():
+        now = jobs.seize(control, job)
+        after = _stopped(control, now, trouble, for_good=for_good)
+        jobs.unlock(control, job.id)
+    if after.state is not now.state:
+        observe.moved(control, now, after)
+
+
+def _stopped(control: Connection[Any], job: Job, trouble: RowcallError, *, for_good: bool) -> Job:
+    """The job where it stops. What we said no to ourselves, before anything was written, has failed for good."""
+    if for_good and job.state in _UNWRITTEN and not ask_values.is_under_way(control, job):
+        return jobs.move(control, job, State.FAILED, error=trouble)
+    if job.wish is Wish.CANCEL and (cancelled := granted(control, job)):
+        return cancelled
+    if job.background and job.state in WORKING:  # else it would be tried again for ever
+        return jobs.move(control, job, State.PAUSED, error=trouble)
+    if not job.ended:
+        jobs.note_error(control, job, trouble)
+    return job

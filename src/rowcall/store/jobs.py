@@ -373,7 +373,7 @@ def seize(connection: Connection[Any], job: Job) -> Job:
 
 def hold(connection: Connection[Any], job: Job) -> Job:
     """The job, which goes on when somebody says so."""
-    connection.execute(query("hold_job"), {"id": job.id})
+    connection.execute(query("hold_job"), {"id": job.id, "state": job.state})
     return get_job(connection, str(job.id))
 
 

@@ -74,8 +74,8 @@ UPDATE rowcall.job SET config = %(config)s::jsonb || jsonb_build_object('began',
 WHERE id = %(id)s
 
 -- seize_job --
--- Have others who would change a job wait until this transaction ends.
-SELECT FROM rowcall.job WHERE id = %(id)s FOR UPDATE
+-- Have others who would change a job wait until this transaction ends; not those who only add what hangs from it.
+SELECT FROM rowcall.job WHERE id = %(id)s FOR NO KEY UPDATE
 
 -- was_processed --
 -- Whether a job has ever begun to write.
@@ -83,7 +83,7 @@ SELECT EXISTS (SELECT FROM rowcall.job_event WHERE job_id = %(id)s AND after = '
 
 -- hold_job --
 -- A job that goes on when somebody says so, unless something else was asked of it.
-UPDATE rowcall.job SET wish = 'hold' WHERE id = %(id)s AND wish IS NULL
+UPDATE rowcall.job SET wish = 'hold' WHERE id = %(id)s AND state = %(state)s AND wish IS NULL
 
 -- set_slice --
 -- Have a job pause by itself after so many milliseconds of work.
