@@ -349,3 +349,54 @@ def test_corrections_go_with_their_job(table: Database, tmp_path: Path) -> None:
     assert sql(table, "SELECT (SELECT count(*) FROM rowcall.row_edit), (SELECT count(*) FROM rowcall.cell_edit)") == [
         (0, 0)
     ]
+
+
+# ------------------------------------------------------------------------------------------- what others make of it
+
+
+@pytest.mark.parametrize("rows", ["1,a@x.org,Rome\n2,b@x.org,Oslo\n", "1,a@x.org,Rome\n1,b@x.org,Oslo\n"])
+def test_a_correction_with_a_value_that_nobody_knows_has_the_job_ask(
+    table: Database, tmp_path: Path, rows: str
+) -> None:
+    """Also of a row that meets others: these can't be planned before somebody has said what it stands for."""
+    asks = FIELDS | {"city": Lookup("city", by="name", column="city_id", on_missing="ask")}
+    desk = Desk(table, tmp_path, declared("t", key="id", flow=Flow(preview=True), **asks), "id,email,city\n" + rows)
+    edited = desk.edit(1, city="Romme")
+    assert (edited.status, edited.issues[0]["code"], edited.alone) == ("failed", "NOT_FOUND", False)
+    assert edited.job.state is State.VALIDATING
+    assert desk.run().state is State.CELL_MAPPING
+    assert sql(table, "SELECT value, status FROM rowcall.value_mapping WHERE value = 'Romme'") == [
+        ("Romme", "UNRESOLVED")
+    ]
+
+
+def test_a_row_that_lost_counts_when_only_the_other_is_corrected(table: Database, tmp_path: Path) -> None:
+    desk = Desk(table, tmp_path, PLAIN, "id,mail\n3,a@x.org\n2000,b@x.org\n2000,c@x.org\n")
+    desk.edit(2, id="4")
+    sql(table, "ALTER TABLE t DROP CONSTRAINT t_id_check")
+    assert desk.again("failed", "skipped").told == ["created", "created", "created"]
+
+
+def test_a_record_of_which_nothing_was_read_has_its_cells_where_they_were_said(table: Database, tmp_path: Path) -> None:
+    """An array in PostgreSQL begins where its first element was set: cells begin with the first column."""
+    desk = Desk(table, tmp_path, PLAIN, '{"id": 1, "mail": "a@x.org", "kind": "new"}\n{"id": 2, oops}\n')
+    assert desk.row(2).cells == []
+    assert desk.edit(2, kind="old").row.cells == [None, None, "old"]
+    back = desk.undo(2, revision=1)
+    assert (back.row.cells, back.row.original, back.issues[0]["code"]) == ([], None, "INVALID_JSON")
+    assert desk.edit(2, revision=2, kind="old").row.cells == [None, None, "old"]
+    done = desk.edit(2, revision=3, id="2", mail="b@x.org")
+    assert (done.row.cells, done.status) == (["2", "b@x.org", "old"], "created")
+    with table.connect() as connection:
+        assert [(edit.rows, edit.cells) for edit in count_edits(connection, desk.job.id)] == [(1, 3)]
+    assert desk.again(edited=True).told == ["created", "created"]
+    assert sql(table, "SELECT array_lower(cells, 1) FROM rowcall.row_edit") == [(1,)]
+
+
+def test_all_corrections_of_a_row_are_taken_back_whatever_its_columns_are_called(
+    table: Database, tmp_path: Path
+) -> None:
+    named = declared("t", key="id", id=Integer(aliases=["column 2"]), email=Text(aliases=["column 1 or so"]))
+    desk = Desk(table, tmp_path, named, "column 2,column 1 or so\n1,a\n2000,b\n")
+    assert desk.edit(2, id="7").status == "created"
+    assert desk.undo(2, revision=1).row.cells == ["2000", "b"]

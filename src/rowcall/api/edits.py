@@ -22,7 +22,7 @@ from rowcall.errors import Final
 from rowcall.importer import Importer
 from rowcall.model import WORKING, Code
 from rowcall.store import jobs
-from rowcall.store.edits import edits_of, row_of
+from rowcall.store.edits import edits_of
 from rowcall.store.jobs import Job
 from rowcall.store.mappings import columns_of
 from rowcall.worker.queue import nudge
@@ -47,7 +47,7 @@ _IfMatch = Annotated[
         examples=['"1"'],
     ),
 ]
-_Deed = Callable[[Connection[Any], Job, type[Importer], int], Edited]
+_Deed = Callable[[Connection[Any], Job, type[Importer], int | None], Edited]
 
 
 @router.get("/{row}", responses={**_TAGGED, **refusals(Code.JOB_NOT_FOUND, Code.ROW_NOT_FOUND)})
@@ -77,7 +77,7 @@ def edit_item(
     skipped can be corrected, and `reprocess` runs them.
     """
 
-    def edit(connection: Connection[Any], job: Job, importer: type[Importer], revision: int) -> Edited:
+    def edit(connection: Connection[Any], job: Job, importer: type[Importer], revision: int | None) -> Edited:
         return edit_row(connection, job, importer, row, asked.cells, who=caller.account, revision=revision)
 
     return _deed(at, caller, response, (job_id, row, if_match), "edit", edit)
@@ -89,7 +89,7 @@ def undo_item(
 ) -> EditAnswer:
     """Take back all corrections of a row. They stay in its history."""
 
-    def undo(connection: Connection[Any], job: Job, importer: type[Importer], revision: int) -> Edited:
+    def undo(connection: Connection[Any], job: Job, importer: type[Importer], revision: int | None) -> Edited:
         return undo_edits(connection, job, importer, row, who=caller.account, revision=revision)
 
     return _deed(at, caller, response, (job_id, row, if_match), "undo-edit", undo)
@@ -109,11 +109,11 @@ def _deed(
 ) -> EditAnswer:
     """Do it on a session that may try the row on the target, once the caller is known to have the job."""
     job_id, row, if_match = which
+    seen = _seen(if_match)
     with at.connection(caller) as connection:
         before = jobs.get_job(connection, str(job_id), organisation=caller.organisation)
     importer = at.registry.importer(before.importer)
     with at.pool.connection() as connection, connection.transaction():
-        seen = _seen(connection, before, row, if_match)
         edited = deed(connection, before, importer, seen)
         if edited.job.state in WORKING:
             nudge(connection, before.id)
@@ -133,13 +133,12 @@ def _deed(
     return EditAnswer.model_validate(told)
 
 
-def _seen(connection: Connection[Any], job: Job, row: int, if_match: str | None) -> int:
-    """The revision that the caller saw."""
+def _seen(if_match: str | None) -> int | None:
+    """The revision that the caller saw; None: whichever it is at."""
     if if_match is None:
         return 0
     if if_match.strip() == "*":
-        found = row_of(connection, job.id, row)
-        return found.revision if found else 0
+        return None
     found = _REVISION.fullmatch(if_match.strip())
     if found is None:
         raise Final(Code.BAD_REQUEST, f'If-Match is {if_match!r}; a revision such as "1" is expected.')

@@ -125,10 +125,13 @@ def decide_duplicates(database: Database, connection: Connection[Any], work: Wor
                     _settle(connection, work, one, alike)
 
 
-def decide_again(connection: Connection[Any], work: Work, numbers: Sequence[int], fresh: Sequence[int]) -> None:
+def decide_again(
+    connection: Connection[Any], work: Work, numbers: Sequence[int], fresh: Sequence[int], *, asking: bool = True
+) -> None:
     """Decide which of some rows, given in order, lose against others of them.
 
-    Of the `fresh` ones what was decided before is forgotten, since they were corrected.
+    Of the `fresh` ones what was decided before is forgotten: they were corrected, or the one that they lost against
+    was. Not `asking`, rows with values that somebody has to be asked about are not good.
     """
     with connection.transaction():
         connection.execute(query("forget_duplicates"), {"id": work.job.id, "numbers": list(fresh)})
@@ -138,7 +141,7 @@ def decide_again(connection: Connection[Any], work: Work, numbers: Sequence[int]
             found = _told(connection, work, one, one.told, [values]) if one.told else alike_keys
             for alike in found:
                 if alike.height:
-                    _settle(connection, work, one, alike)
+                    _settle(connection, work, one, alike, asking=asking)
 
 
 def same_as(connection: Connection[Any], work: Work, numbers: Sequence[int]) -> set[int]:
@@ -330,9 +333,9 @@ def _told(
 # ---------------------------------------------------------------------------------------------- which one counts
 
 
-def _settle(connection: Connection[Any], work: Work, one: KeySet, alike: pl.DataFrame) -> None:
+def _settle(connection: Connection[Any], work: Work, one: KeySet, alike: pl.DataFrame, *, asking: bool = True) -> None:
     """Among the good rows with equal keys, one counts; the others are kept with the number of the one that does."""
-    good = pl.concat(list(_good(connection, work, one, np.sort(alike["number"].to_numpy()))))
+    good = pl.concat(list(_good(connection, work, one, np.sort(alike["number"].to_numpy()), asking=asking)))
     if not good.height:
         return
     by = "alike" if one.told else "key"
@@ -391,7 +394,7 @@ def _refuses(work: Work, one: KeySet) -> bool:
 
 
 def _good(
-    connection: Connection[Any], work: Work, one: KeySet, numbers: npt.NDArray[np.int64]
+    connection: Connection[Any], work: Work, one: KeySet, numbers: npt.NDArray[np.int64], *, asking: bool
 ) -> Iterator[pl.DataFrame]:
     """The rows that can go to the target and have not lost yet, with their values of the key."""
     for start in range(0, len(numbers), _JUDGED):
@@ -399,7 +402,7 @@ def _good(
         rows = numbered(connection, work, some)
         # what is looked for in vain has no value yet: rows can't be compared by it
         hopeful = set(one.fields).isdisjoint(work.own_lookups)
-        good = judge_rows(connection, work, rows, NO_OUTCOMES, hopeful=hopeful).good
+        good = judge_rows(connection, work, rows, NO_OUTCOMES, hopeful=hopeful, asking=asking).good
         lost = connection.execute(
             "SELECT row_number FROM rowcall.duplicate WHERE job_id = %s AND row_number = ANY(%s)", [work.job.id, some]
         ).fetchall()

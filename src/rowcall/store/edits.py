@@ -74,6 +74,11 @@ def edited_of(connection: Connection[Any], job_id: UUID, numbers: Sequence[int])
     return connection.cursor(row_factory=scalar_row).execute(query("edited_of"), given).fetchall()
 
 
+def lost_to_edited(connection: Connection[Any], job_id: UUID, numbers: Sequence[int]) -> dict[int, int]:
+    """Those of some rows that lost against one that was corrected since, with that one."""
+    return dict(connection.execute(query("lost_to_edited"), {"id": job_id, "numbers": list(numbers)}).fetchall())
+
+
 def row_of(connection: Connection[Any], job_id: UUID, number: int) -> RowResult | None:
     """A row as it counts, with what became of it."""
     cursor = connection.cursor(row_factory=class_row(RowResult))

@@ -18,6 +18,7 @@ from rowcall.engine.judge import duplicates, judge_rows, numbered
 from rowcall.engine.moves import as_a_whole, require
 from rowcall.engine.preview.plan import close_plan, looked_up, replace_rows
 from rowcall.engine.scratch import NO_SCRATCH
+from rowcall.engine.values.answers import Unsettled
 from rowcall.engine.work import NO_TARGET, Work, prepare_work
 from rowcall.errors import Final
 from rowcall.importer import Importer
@@ -57,31 +58,45 @@ def edit_row(
     cells: Mapping[str, str | None],
     *,
     who: str,
-    revision: int,
+    revision: int | None,
 ) -> Edited:
     """Correct cells of a row, named by header, field or `column N`; null takes a correction back.
 
     `revision` is the one that the person saw: has somebody corrected the row since, nothing happens and it is said so.
+    None is whichever it is at.
     Called in a transaction, on a connection that may write to the target.
     """
     job = lock_for_edit(connection, job, importer)
-    row = found_row(connection, job, number)
-    if row.revision != revision:
-        told = f"Row {number:,} was corrected since you saw it: it is at revision {row.revision}, not {revision}."
-        raise Final(Code.EDITED_MEANWHILE, told, hint="Look at it again, then send the revision that you saw.")
-    _require_open(job, row)
     places = places_of(columns_of(connection, job.id), cells)
-    lay_over_row(connection, job.id, number, {places[name]: text for name, text in cells.items()}, who)
-    return _verified(connection, job, importer, row, set(places.values()))
+    texts = {places[name]: text for name, text in cells.items()}
+    return _laid(connection, job, importer, found_row(connection, job, number), texts, who=who, revision=revision)
 
 
 def undo_edits(
-    connection: Connection[Any], job: Job, importer: type[Importer], number: int, *, who: str, revision: int
+    connection: Connection[Any], job: Job, importer: type[Importer], number: int, *, who: str, revision: int | None
 ) -> Edited:
     """Take back all corrections of a row. Called as `edit_row`."""
-    columns = columns_of(connection, job.id)
-    cells = {f"column {column.position + 1}": None for column in columns}
-    return edit_row(connection, job, importer, number, cells, who=who, revision=revision)
+    job = lock_for_edit(connection, job, importer)
+    texts: dict[int, str | None] = {column.position: None for column in columns_of(connection, job.id)}
+    return _laid(connection, job, importer, found_row(connection, job, number), texts, who=who, revision=revision)
+
+
+def _laid(
+    connection: Connection[Any],
+    job: Job,
+    importer: type[Importer],
+    row: RowResult,
+    texts: Mapping[int, str | None],
+    *,
+    who: str,
+    revision: int | None,
+) -> Edited:
+    if revision not in (None, row.revision):
+        told = f"Row {row.row:,} was corrected since you saw it: it is at revision {row.revision}, not {revision}."
+        raise Final(Code.EDITED_MEANWHILE, told, hint="Look at it again, then send the revision that you saw.")
+    _require_open(job, row)
+    lay_over_row(connection, job.id, row.row, texts, who)
+    return _verified(connection, job, importer, row, set(texts))
 
 
 def lock_for_edit(connection: Connection[Any], job: Job, importer: type[Importer]) -> Job:
@@ -147,8 +162,10 @@ def _verified(
     alone = alone and len(around) <= _AROUND
     with connection.transaction(force_rollback=not waits):  # what was decided of the file stays, once it is through
         outcomes = _tried(connection, work, around if alone else [number])
-    if waits:
-        job = _planned(connection, work, around, outcomes) if alone else plan_again(connection, job)
+    if waits and alone:
+        alone = _replanned(connection, work, around, outcomes)
+    if not alone:
+        job = plan_again(connection, job)
     status, issues = outcomes.filter(pl.col("row_number") == number).select("status", "issues").row(0)
     row = found_row(connection, job, number)
     return Edited(job, row, status, msgspec.json.decode(issues) if issues else [], alone)
@@ -157,7 +174,7 @@ def _verified(
 def _tried(connection: Connection[Any], work: Work, numbers: Sequence[int]) -> pl.DataFrame:
     if work.target is not NO_TARGET:
         staging.prepare(connection, work.layout)  # some keys are asked of the target
-        decide_again(connection, work, numbers, numbers)
+        decide_again(connection, work, numbers, numbers, asking=False)
         staging.drop(connection)
     return try_alone(connection, work, numbers)
 
@@ -190,13 +207,16 @@ def _met(connection: Connection[Any], work: Work, numbers: set[int]) -> set[int]
     return numbers | {number for (number,) in connection.execute(query("duplicates_around"), given)}
 
 
-def _planned(connection: Connection[Any], work: Work, numbers: Sequence[int], outcomes: pl.DataFrame) -> Job:
-    """Replace what is planned for some rows: it is another plan then."""
+def _replanned(connection: Connection[Any], work: Work, numbers: Sequence[int], outcomes: pl.DataFrame) -> bool:
+    """Replace what is planned for some rows: it is another plan then. False where somebody has to be asked first."""
     rows = numbered(connection, work, numbers)
-    judged = judge_rows(connection, work, rows, duplicates(connection, work, rows))
+    try:
+        judged = judge_rows(connection, work, rows, duplicates(connection, work, rows))
+    except Unsettled:
+        return False
     replace_rows(connection, work, outcomes, looked_up(work, judged.good))
     close_plan(connection, work.job)
-    return work.job
+    return True
 
 
 def plan_again(connection: Connection[Any], job: Job) -> Job:

@@ -14,7 +14,7 @@ from rowcall.engine.outcomes import add_outcomes, outcomes_frame
 from rowcall.engine.work import NO_TARGET, Work
 from rowcall.importer import ItemImporter
 from rowcall.store import staging
-from rowcall.store.edits import edited_of
+from rowcall.store.edits import edited_of, lost_to_edited
 from rowcall.store.queries import query
 from rowcall.store.rows import RowBatch
 
@@ -42,7 +42,9 @@ def _attempt(connection: Connection[Any], work: Work, numbers: list[int]) -> Non
     """One attempt of some rows, with their outcomes, counts and marks in one transaction."""
     first, last = numbers[0], numbers[-1]
     if work.edited and work.target is not NO_TARGET:  # what lost may win now, and the other way round
-        decide_again(connection, work, numbers, edited_of(connection, work.job.id, numbers))
+        lost = lost_to_edited(connection, work.job.id, numbers)
+        fresh = {*edited_of(connection, work.job.id, numbers), *lost}
+        decide_again(connection, work, sorted({*numbers, *lost.values()}), sorted(fresh))
     rows = numbered(connection, work, numbers)
     judged = judge_rows(connection, work, rows, duplicates(connection, work, rows))
     given = {"id": work.job.id, "numbers": numbers}

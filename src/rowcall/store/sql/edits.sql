@@ -17,14 +17,14 @@ each AS (
 laid AS (
     INSERT INTO rowcall.row_edit AS e (job_id, row_number, cells, problems, revision, account, at)
     SELECT %(id)s, each.row_number,
-           CASE WHEN u.cells IS DISTINCT FROM r.cells THEN u.cells END,
-           CASE WHEN u.cells IS DISTINCT FROM r.cells THEN rowcall.problems_left(r.problems, ARRAY(
-               SELECT place - 1 FROM generate_series(1, cardinality(u.cells)) place
-               WHERE u.cells[place] IS DISTINCT FROM r.cells[place])::int[]) END,
+           CASE WHEN cardinality(c.corrected) > 0 THEN u.cells END,
+           CASE WHEN cardinality(c.corrected) > 0 THEN rowcall.problems_left(r.problems, c.corrected) END,
            each.revision, %(who)s, statement_timestamp()
     FROM each JOIN rowcall.row r ON r.job_id = %(id)s AND r.number = each.row_number
     LEFT JOIN rowcall.row_edit b ON b.job_id = %(id)s AND b.row_number = each.row_number,
-    LATERAL (SELECT rowcall.with_cells(coalesce(b.cells, r.cells), each.positions, each.texts) AS cells) u
+    LATERAL (SELECT rowcall.with_cells(coalesce(b.cells, r.cells), each.positions, each.texts) AS cells) u,
+    LATERAL (SELECT ARRAY(SELECT place - 1 FROM generate_series(1, cardinality(u.cells)) place
+                          WHERE u.cells[place] IS DISTINCT FROM r.cells[place])::int[] AS corrected) c
     ON CONFLICT (job_id, row_number) DO UPDATE SET cells = excluded.cells, problems = excluded.problems,
         revision = excluded.revision, account = excluded.account, at = excluded.at)
 SELECT (SELECT count(*) FROM each) AS rows, (SELECT count(*) FROM changed) AS cells
@@ -36,6 +36,12 @@ SELECT EXISTS (SELECT FROM rowcall.row_edit WHERE job_id = %(id)s AND cells IS N
 -- edited_of --
 -- Those of some rows that have corrections.
 SELECT row_number FROM rowcall.row_edit WHERE job_id = %(id)s AND row_number = ANY (%(numbers)s) AND cells IS NOT NULL
+
+-- lost_to_edited --
+-- Those of some rows that lost against another row of the file which was corrected since, with that one.
+SELECT d.row_number, d.winner FROM rowcall.duplicate d
+JOIN rowcall.row_edit e ON e.job_id = d.job_id AND e.row_number = d.winner
+WHERE d.job_id = %(id)s AND d.row_number = ANY (%(numbers)s)
 
 -- row_to_edit --
 -- A row with what became of it.
@@ -98,7 +104,7 @@ SELECT count(*), coalesce(bit_xor(hashtextextended(row_number || ' ' || coalesce
 CREATE TEMPORARY TABLE rowcall_judged ON COMMIT DROP AS
 WITH parsed AS (
     SELECT t.line, t.cells, t.problem, nullif(btrim(t.key), '') AS key,
-           regexp_match(btrim(t.key), '^(BU\d{1,20})\.(\d{1,18})\.(\d{1,4})\.(\d{1,9})\.([0-9a-f]{16})$') AS part
+           regexp_match(btrim(t.key), '^(BU[0-9]{1,20})\.([0-9]{1,18})\.([0-9]{1,4})\.([0-9]{1,9})\.([0-9a-f]{16})$') AS part
     FROM pg_temp.rowcall_returned t),
 known AS (
     SELECT p.line, p.cells, p.part[2]::bigint AS row_number, p.part[3]::int AS attempt, p.part[4]::int AS revision,
