@@ -26,7 +26,7 @@ from rowcall.store.grid import Wanted
 from rowcall.store.jobs import Job, JobConfig
 from rowcall.store.value_answers import ValueField, ValueMapping, WantedValues
 
-from .importing import Result, declared, result_of, settings_for, sql
+from .importing import Result, declared, result_of, settings_for, sql, until_somebody_waits
 
 TABLES = """
     CREATE TABLE country (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text UNIQUE, title text);
@@ -530,3 +530,24 @@ def test_a_process_that_ends_while_values_are_gathered_gathers_them_anew(
     assert sql(tables, "SELECT count(*) FROM rowcall.job") == [(1,)]
     asked.says(of("Gondor", ignore=True))
     assert asked.confirms().told == ["created"] * 2
+
+
+def test_two_who_confirm_the_same_values_at_once_wait_for_each_other_only_one_way(
+    database: Database, tmp_path: Path
+) -> None:
+    """What was decided is kept in one order, whichever order the files have the values in."""
+    sql(database, TABLES)
+    in_order = "SELECT v FROM unnest(ARRAY['p', 'q']) v ORDER BY rowcall.value_digest('country_id', '', v)"
+    one, two = (value for (value,) in sql(database, in_order))
+    files = (f"1,{one}\n", f"1,{one}\n2,{two}\n", f"1,{two}\n2,{two}\n3,{one}\n")
+    first, both, other = (Asked(database, tmp_path, SHOPS, "id,country_id\n" + rows) for rows in files)
+    for asked in (first, both, other):
+        asked.says(ValueUpdate(field="country_id", ignore=True))
+    confirming = threading.Thread(target=other.confirms)
+    with database.connect() as connection, connection.transaction():
+        answering.confirm(connection, first.job)
+        confirming.start()
+        until_somebody_waits(database)
+        answering.confirm(connection, both.job)
+    confirming.join()
+    assert sql(database, "SELECT count(*) FROM rowcall.value_decision") == [(2,)]

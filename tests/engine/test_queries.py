@@ -1,6 +1,7 @@
 """The statements that run often find what they need by an index."""
 
 from collections.abc import Generator
+from importlib.resources import files
 from typing import Any
 from uuid import UUID
 
@@ -101,3 +102,9 @@ def test_pages_are_found_by_index(filled: Connection[Any], name: str, parts: dic
     plan = "\n".join(filled.cursor(row_factory=scalar_row).execute(select, given))
     assert f"using {index}" in plan or f"on {index}" in plan, plan
     assert "Seq Scan" not in plan, plan
+
+
+def test_digits_are_those_that_postgresql_reads_as_numbers() -> None:
+    """In databases that compare by ICU, `\\d` is also a digit of other scripts, and the cast that follows fails."""
+    folder = files("rowcall.store") / "sql"
+    assert [file.name for file in folder.iterdir() if "\\d" in file.read_text()] == []

@@ -49,7 +49,7 @@ SELECT count(*) FILTER (WHERE one > 12 AND two <= 12) AS first, count(*) FILTER 
        coalesce(min(text) FILTER (WHERE one <= 12 AND two <= 12 AND one <> two), min(text)) AS example
 FROM (
     SELECT cells[%(place)s] AS text, part[1]::int AS one, part[2]::int AS two
-    FROM rowcall.row, regexp_match(cells[%(place)s], '^\s*(\d{1,2})[-/.](\d{1,2})[-/.]\d{2}') AS part
+    FROM rowcall.row, regexp_match(cells[%(place)s], '^\s*([0-9]{1,2})[-/.]([0-9]{1,2})[-/.][0-9]{2}') AS part
     WHERE job_id = %(id)s AND number <= %(last)s AND cells[%(place)s] NOT LIKE '____-%%' AND part IS NOT NULL
 ) dates
 
@@ -61,8 +61,8 @@ SELECT count(*) FILTER (WHERE text ~ point AND NOT text ~ comma) AS first,
        min(text) FILTER (WHERE text ~ point AND text ~ comma) AS example
 FROM (
     SELECT btrim(cells[%(place)s]) AS text,
-           '^[^0-9.,]*(\d+|[1-9]\d{0,2}([, '']\d{3})+)?(\.\d+)?[^0-9.,]*$' AS point,
-           '^[^0-9.,]*(\d+|[1-9]\d{0,2}([. '']\d{3})+)?(,\d+)?[^0-9.,]*$' AS comma
+           '^[^0-9.,]*([0-9]+|[1-9][0-9]{0,2}([, ''][0-9]{3})+)?(\.[0-9]+)?[^0-9.,]*$' AS point,
+           '^[^0-9.,]*([0-9]+|[1-9][0-9]{0,2}([. ''][0-9]{3})+)?(,[0-9]+)?[^0-9.,]*$' AS comma
     FROM rowcall.row
     WHERE job_id = %(id)s AND number <= %(last)s AND (cells[%(place)s] LIKE '%%.%%' OR cells[%(place)s] LIKE '%%,%%')
 ) numbers

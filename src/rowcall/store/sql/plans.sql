@@ -107,9 +107,11 @@ SELECT count(*) FROM rowcall.outcome o
 WHERE o.job_id = %(id)s AND o.status = 'failed' AND o.attempt > 0 AND o.issues @> '[{"code": "DRIFTED"}]'
 
 -- said_by_people --
--- What people said of values and of cells, as a hash each; null: nothing.
-SELECT (SELECT md5(string_agg(concat_ws(E'\x1f', field, scope, value, action, target_key), E'\x1e'
-                              ORDER BY field COLLATE "C", scope COLLATE "C", value COLLATE "C"))
-        FROM rowcall.value_mapping WHERE job_id = %(id)s AND action IS NOT NULL),
-       (SELECT md5(string_agg(row_number || ' ' || cells::text, E'\x1e' ORDER BY row_number))
-        FROM rowcall.row_edit WHERE job_id = %(id)s AND cells IS NOT NULL)
+-- What people said of values and of cells, as a hash each; null: nothing. Sums, since all of it together may be more than
+-- PostgreSQL can have in one text.
+SELECT (SELECT md5(concat(count(*), ' ', sum(hashtextextended(said, 0)::numeric), ' ', sum(hashtextextended(said, 1)::numeric)))
+        FROM rowcall.value_mapping, concat_ws(E'\x1f', field, scope, value, action, target_key) AS said
+        WHERE job_id = %(id)s AND action IS NOT NULL HAVING count(*) > 0),
+       (SELECT md5(concat(count(*), ' ', sum(hashtextextended(said, 0)::numeric), ' ', sum(hashtextextended(said, 1)::numeric)))
+        FROM rowcall.row_edit, concat(row_number, ' ', cells::text) AS said
+        WHERE job_id = %(id)s AND cells IS NOT NULL HAVING count(*) > 0)

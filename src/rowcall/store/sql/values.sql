@@ -159,13 +159,14 @@ SELECT DISTINCT field FROM rowcall.value_mapping
 WHERE job_id = %(id)s AND (%(ids)s::bigint[] IS NULL OR id = ANY (%(ids)s)) AND (%(field)s::text IS NULL OR field = %(field)s)
 
 -- remember_values --
--- Keep for the next file what people decided in a job. What was created is found by then.
+-- Keep for the next file what people decided in a job. What was created is found by then. In one order everywhere: two who
+-- keep the same at once wait for each other only one way.
 INSERT INTO rowcall.value_decision (id, organisation_id, importer, field, scope, scope_label, value, digest, action, target_key,
     target_label, overrode, decided_by, decided_at, from_job, job_number)
 SELECT gen_random_uuid(), j.organisation_id, j.importer, v.field, v.scope, v.scope_label, v.value, v.digest, v.action, v.target_key,
        v.target_label, v.overrode, v.decided_by, v.decided_at, j.id, j.number
 FROM rowcall.value_mapping v JOIN rowcall.job j ON j.id = v.job_id
-WHERE v.job_id = %(id)s AND v.basis = 'person' AND v.action <> 'create'
+WHERE v.job_id = %(id)s AND v.basis = 'person' AND v.action <> 'create' ORDER BY v.digest
 ON CONFLICT (organisation_id, importer, digest) DO UPDATE SET action = excluded.action, target_key = excluded.target_key,
     target_label = excluded.target_label, overrode = excluded.overrode, decided_by = excluded.decided_by,
     decided_at = excluded.decided_at, from_job = excluded.from_job, job_number = excluded.job_number,
