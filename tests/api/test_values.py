@@ -244,6 +244,22 @@ def test_x10_decisions_are_listed_used_and_revoked(shop: Site) -> None:
     assert (ended["state"], ended["counts"]["created"], ended["counts"]["skipped"]) == ("COMPLETED", 3, 0)
 
 
+def test_x10_a_decision_is_revoked_though_the_scope_of_a_job_that_used_it_is_taken(shop: Site) -> None:
+    job = brought(shop, "Gondor")
+    says(shop, job, {"field": "country_id", "value": "Gondor", "skip": True})
+    shop.worker.advance(shop.client.post(f"{job}/cell-mappings/confirm").json()["id"])
+    brought(shop, "Shire", first=11)  # waits to be told what that is
+    with shop.database.connect() as connection:
+        connection.execute("UPDATE rowcall.job SET scope_key = 'here'")
+    (decision,) = shop.client.get("/v1/value-decisions").json()["items"]
+    revoked = shop.client.delete(f"/v1/value-decisions/{decision['id']}", params={"reprocess": "true"})
+    assert (revoked.status_code, [each["reprocessed"] for each in revoked.json()["jobs"]]) == (200, [False])
+    ended = shop.client.get(job).json()
+    assert (ended["state"], ended["counts"]["skipped"]) == ("COMPLETED", 1)
+    with shop.database.connect() as connection:
+        assert connection.execute("SELECT count(*) FROM rowcall.retry").fetchone() == (0,)
+
+
 def test_x9_organisations_hear_nothing_of_each_others_values(shops: Town) -> None:
     job = brought(shops, "Gondor", who="ann")
     for who, status in (("ann", 200), ("ada", 200), ("ben", 404), ("zoe", 404)):

@@ -1,10 +1,12 @@
 """Takes back what was remembered of a value, and has the rows tried again that were left out for it."""
 
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
 
+from rowcall.errors import WrongState
 from rowcall.importer import Importer, WholeFileImporter
 from rowcall.importer.registry import Registry
 from rowcall.model import State
@@ -26,18 +28,23 @@ def revoke(
     if not reprocess:
         return revoked, []
     importer = registry.by_name().get(revoked.decision.importer)
-    going = [_again(connection, revoked, used) for used in revoked.used if importer and _may_go_on(importer, used)]
+    if importer is None or not _may_go_on(importer):
+        return revoked, []
+    going = [_again(connection, revoked, used) for used in revoked.used]
     return revoked, [job for job in going if job]
 
 
-def _may_go_on(importer: type[Importer], used: Used) -> bool:
-    return used.state in _ENDED and not importer.atomic and not issubclass(importer, WholeFileImporter)
+def _may_go_on(importer: type[Importer]) -> bool:
+    return not importer.atomic and not issubclass(importer, WholeFileImporter)
 
 
 def _again(connection: Connection[Any], revoked: Revoked, used: Used) -> Job | None:
-    if not value_decisions.question_again(connection, used.job_id, revoked.decision):
-        return None
-    return jobs.move(connection, jobs.get_job(connection, str(used.job_id)), State.PROCESSING)
+    """The job that goes on; None for one that has no such rows, is not through, or whose scope another has by now."""
+    with suppress(WrongState), connection.transaction():
+        job = jobs.seize(connection, jobs.get_job(connection, str(used.job_id)))
+        if job.state in _ENDED and value_decisions.question_again(connection, job.id, revoked.decision):
+            return jobs.move(connection, job, State.PROCESSING)
+    return None
 
 
 def way_on(revoked: Revoked, used: Used) -> str:
