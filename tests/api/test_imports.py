@@ -190,7 +190,7 @@ def test_no_route_passes_over_a_parameter_that_it_does_not_declare(site: Site) -
 
 
 def test_a_file_that_is_brought_in_tells_how_much_of_it_is(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rowcall.engine.run._NOTED_EVERY", 0)
+    monkeypatch.setattr("rowcall.engine.advance._NOTED_EVERY", 0)
     seen: list[float] = []
     real = jobs.note_percent_read
 

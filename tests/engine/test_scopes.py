@@ -323,10 +323,10 @@ def interrupted_by(desk: Desk, monkeypatch: pytest.MonkeyPatch, place: str) -> A
     "place",
     [
         "rowcall.engine.ingest.add_batch",
-        "rowcall.engine.run.decide_readings",
-        "rowcall.engine.run.decide_duplicates",
+        "rowcall.engine.advance.decide_readings",
+        "rowcall.engine.advance.decide_duplicates",
         "rowcall.engine.commit.keep_plan",
-        "rowcall.engine.run.finish_job",
+        "rowcall.engine.advance.finish_job",
     ],
 )
 def test_a_worker_on_a_superseded_job_notices_and_writes_nothing(
@@ -416,7 +416,7 @@ def test_a_worker_that_is_about_to_write_at_once_writes_nothing(
     sql(database, TABLE)
     straight = declared("t", scope=("registration",), context=("registration",), **FIELDS)
     desk = Desk(database, tmp_path, straight)
-    first, second = interrupted_by(desk, monkeypatch, "rowcall.engine.run.start_processing")
+    first, second = interrupted_by(desk, monkeypatch, "rowcall.engine.advance.start_processing")
     assert first.state is State.SUPERSEDED
     assert desk.runs(second).state is State.COMPLETED
     assert sql(database, "SELECT id FROM t") == [(9,)]
