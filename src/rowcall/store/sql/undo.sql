@@ -36,8 +36,8 @@ SELECT EXISTS (SELECT FROM rowcall.batch WHERE job_id = %(id)s AND created + upd
 -- Whether something that a job wrote is still there: a row that was neither taken back nor is gone.
 SELECT EXISTS (
     SELECT FROM rowcall.outcome o WHERE o.job_id = %(id)s AND o.attempt > 0 AND o.status IN ('created', 'updated')
-      AND NOT EXISTS (SELECT FROM rowcall.reversal v WHERE v.job_id = o.job_id AND v.row_number = o.row_number
-                      AND v.result IN ('deleted', 'restored', 'gone')))
+      AND (SELECT v.result IN ('deleted', 'restored', 'gone') FROM rowcall.reversal v
+           WHERE v.job_id = o.job_id AND v.row_number = o.row_number) IS NOT TRUE)
 
 -- stamps_lacking --
 -- Whether batches of a job don't say which transactions wrote them.
