@@ -15,7 +15,10 @@ from rowcall.store.queries import query
 
 _PAGE = 100
 _NEVER = [State.PROCESSING, State.REVERTING]
-"""Unfinished work that has changed the target is for a person to end, however long ago it stopped."""
+"""Unfinished work that may have changed the target is for a person to end, however long ago it stopped.
+
+So is a job that has, and then was paused or stopped to ask: `jobs_due` looks for what it wrote.
+"""
 _FIRST = UUID(int=0)
 
 

@@ -1,5 +1,6 @@
 -- jobs_due --
--- Jobs that are due to go, behind one, the oldest first: those whose removal has begun, those that ended long ago, those abandoned.
+-- Jobs that are due to go, behind one, the oldest first: those whose removal has begun, those that ended long ago, those
+-- abandoned before they wrote anything.
 WITH own AS (SELECT unnest(%(importers)s::text[]) AS importer, unnest(%(days)s::int[]) AS days), due AS (
     SELECT j.id, j.number, j.importer, j.state, j.row_count, j.file_sha256, j.removing_at,
            j.state = ANY (%(ended)s) AS ended,
@@ -15,7 +16,8 @@ WITH own AS (SELECT unnest(%(importers)s::text[]) AS importer, unnest(%(days)s::
 SELECT due.id, due.number, due.importer, due.state, coalesce(due.row_count, 0) AS rows, coalesce(f.size, 0) AS bytes,
        CASE WHEN due.removing_at IS NOT NULL THEN 'begun' WHEN due.ended THEN 'ended' ELSE 'abandoned' END AS reason
 FROM due LEFT JOIN rowcall.file f ON f.sha256 = due.file_sha256
-WHERE due.removing_at IS NOT NULL OR due.idle > due.most
+WHERE due.removing_at IS NOT NULL OR due.idle > due.most AND (due.ended OR NOT EXISTS (
+    SELECT FROM rowcall.outcome o WHERE o.job_id = due.id AND o.attempt > 0 AND o.status IN ('created', 'updated')))
 ORDER BY due.id LIMIT %(most)s
 
 -- begin_removal --
