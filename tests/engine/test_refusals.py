@@ -267,6 +267,9 @@ def test_only_the_guilty_row_fails(database: Database, name: str) -> None:
         assert (issue.field, issue.value) == (refusal.about, refusal.value)
         if refusal.constraint:
             assert (issue.metadata or {})["constraint"] == refusal.constraint
+        if refusal.code == Code.FOREIGN_KEY_VIOLATION:
+            told = {"category": "FK_MISMATCH", "fkType": refusal.table.partition("REFERENCES ")[2][0], "fkValue": "5"}
+            assert told.items() <= (issue.metadata or {}).items()
 
 
 def test_row_that_is_not_written_breaks_no_constraint(database: Database) -> None:

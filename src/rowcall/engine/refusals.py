@@ -8,14 +8,15 @@ import polars as pl
 import psycopg
 
 from rowcall.engine.work import Work
-from rowcall.model import Code, Issue
+from rowcall.model import Category, Code, Issue
 from rowcall.store.trial import DROPPED, NOT_THE_ROWS, Refused
 from rowcall.store.violations import Violation
 
+_FOREIGN = "23503"
 _CODES = {
     "23505": Code.UNIQUE_VIOLATION,
     "23P01": Code.UNIQUE_VIOLATION,
-    "23503": Code.FOREIGN_KEY_VIOLATION,
+    _FOREIGN: Code.FOREIGN_KEY_VIOLATION,
     "23514": Code.CHECK_VIOLATION,
     "23502": Code.NOT_NULL_VIOLATION,
 }
@@ -53,14 +54,21 @@ def issue_of(refused: Refused, work: Work, row: pl.DataFrame) -> Issue:
         return Issue(Code.ROW_REFUSED, f"A trigger or rule of {work.importer.target} drops this row.")
     columns = _columns(work, refused)
     values = row.row(0, named=True) if row.height == 1 else {}
-    detail = f" {refused.detail}" if refused.detail else ""
+    detail, value = f" {refused.detail}" if refused.detail else "", _value(values, columns)
+    keys = {key.name: key.table_name for key in work.target.foreign} if refused.state == _FOREIGN else {}
+    table = keys.get(refused.constraint or "")
     return Issue(
         _code(refused.state),
         f"The database refused it: {_sentence(refused.message)}{detail}",
         field=fields_named(work, columns),
-        value=_value(values, columns),
-        metadata={"constraint": refused.constraint, "sqlstate": refused.state},
+        value=value,
+        metadata={"constraint": refused.constraint, "sqlstate": refused.state, **_mismatch(table, value)},
     )
+
+
+def _mismatch(table: str | None, value: str | None) -> dict[str, object]:
+    """What the metadata of a value tells that names no row of a table, as that of a look-up does."""
+    return {"category": Category.FK_MISMATCH, "fkType": table, "fkValue": value} if table else {}
 
 
 def issue_of_undo(refused: Refused, table: str) -> Issue:
@@ -108,7 +116,7 @@ def issue_of_violation(violation: Violation, work: Work, row: Mapping[str, Any])
         message,
         field=fields_named(work, violation.columns),
         value=value,
-        metadata={"constraint": violation.constraint},
+        metadata={"constraint": violation.constraint, **_mismatch(violation.table, value)},
     )
 
 
