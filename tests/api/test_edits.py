@@ -83,6 +83,15 @@ def test_two_people_do_not_overwrite_each_other(site: Site) -> None:
     assert {answer.json()["code"] for answer in answers if answer.status_code == 412} == {"EDITED_MEANWHILE"}
 
 
+def test_who_corrects_whichever_revision_is_never_too_late(site: Site) -> None:
+    job = through(site)
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(
+            pool.map(lambda number: patch(site, job, 2, {"name": f"B{number}"}, **{"If-Match": "*"}), range(8))
+        )
+    assert sorted(answer.json()["item"]["revision"] for answer in answers) == [*range(1, 9)]
+
+
 @pytest.mark.parametrize(
     ("cells", "status", "code"),
     [
@@ -99,6 +108,8 @@ def test_what_is_no_correction_is_refused(site: Site, cells: dict[str, Any], sta
     job = through(site)
     answer = patch(site, job, 2, cells)
     assert (answer.status_code, answer.json()["code"]) == (status, code)
+    hint = answer.json().get("hint", "").removeprefix("There are ").rstrip(".").split(", ")
+    assert len(set(hint)) == len(hint)
     assert site.client.get(f"/v1/imports/{job}/items/2").json()["revision"] == 0
 
 

@@ -111,7 +111,7 @@ def test_the_workbook_has_the_failed_rows_as_the_file_has_them(table: Database, 
         cell.coordinate: cell.comment.text for row in sheet.iter_rows(min_row=2) for cell in row if cell.comment
     }
     assert set(comments) == {"B2", "C2", "D2", "D3", "B4"}
-    assert comments["B2"].startswith("REQUIRED: ")
+    assert comments["B2"] == "REQUIRED: A value is required."
     assert comments["D3"].startswith("NOT_FOUND: 'Paris'")
     cells: list[Any] = [cell for row in sheet.iter_rows(min_row=2) for cell in row]
     marked = {cell.coordinate for cell in cells if cell.fill.fgColor.rgb == "FFFDE9D9"}

@@ -138,8 +138,8 @@ def _comments(chosen: Rejects, page: Sequence[RowResult]) -> dict[tuple[int, str
             for title in [title for name in names for title in by_field.get(name, ())] or rows:
                 comments.setdefault((place, title), []).append(f"{issue['code']}: {issue.get('message') or ''}".strip())
         for title, cell in zip(chosen.titles, row.cells, strict=False):
-            if _shown(cell) != cell:
-                comments.setdefault((place, title), []).append(_TOO_LONG.format(len(cell or "")))
+            if cell and _shown(cell) != cell:
+                comments.setdefault((place, title), []).append(_TOO_LONG.format(len(cell)))
     return {cell: "\n".join(told) for cell, told in comments.items()}
 
 

@@ -143,8 +143,8 @@ def _place_of(columns: Sequence[ColumnMapping], name: str) -> int:
     numbered = " or ".join(f"`column {place + 1}`" for place in sorted(places))
     if places:
         raise Final(Code.UNKNOWN_CELL, f"{name[:100]!r} is more than one column.", hint=f"Say {numbered}.")
-    known = [*(column.header for column in columns), *(c.target_field for c in columns if c.target_field)]
-    hint = did_you_mean(name, known) or f"Known are: {', '.join(dict.fromkeys(known))[:500]}."
+    known = list(dict.fromkeys([*(c.header for c in columns), *(c.target_field for c in columns if c.target_field)]))
+    hint = did_you_mean(name, known) or f"Known are: {', '.join(known)[:500]}."
     raise Final(Code.UNKNOWN_CELL, f"The file has no column {name[:100]!r}, and no field of that name.", hint=hint)
 
 
