@@ -70,6 +70,9 @@ def test_what_has_written_nothing_has_nothing_to_take_back(site: Site) -> None:
     site.worker.advance(job["id"])
     assert site.client.post(path(job), json={}).json()["code"] == "WRONG_STATE"
     failed = imported(site, "email,name,role,active\nno,no,no,no\n")
+    assert (look(site, failed)["allowed"], look(site, imported(site))["allowed"][-1]) == (["edit", "reprocess"], "undo")
+    seen = site.client.get(path(failed)).json()
+    assert (seen["possible"], "has written no row" in seen["reason"]) == (False, True)
     answer = site.client.post(path(failed), json={})
     assert (answer.status_code, answer.json()["code"]) == (409, "UNDO_NOT_POSSIBLE")
     assert site.client.get(f"{path(failed)}/receipt").status_code == 404

@@ -9,6 +9,7 @@ from rowcall.engine import moves
 from rowcall.errors import WrongState
 from rowcall.model import Code, State
 from rowcall.store.db import Database
+from rowcall.store.jobs import counts_of
 
 from .importing import declared, run_import, sql
 from .undoing import begun, previewed, undone, work_on
@@ -86,6 +87,15 @@ def test_rows_that_others_refer_to_are_kept(table: Database) -> None:
     sql(table, "DELETE FROM c")
     now, done = undone(table, UPSERT, now)
     assert (now.state, done.deleted, done.undo.number) == (State.REVERTED, 1, 2)
+
+
+def test_rows_that_had_columns_which_are_gone_are_kept_and_it_is_said(table: Database) -> None:
+    job = run_import(table, UPSERT, FILE).job
+    sql(table, "ALTER TABLE t DROP note")
+    (kept,) = previewed(table, UPSERT, job).samples
+    assert (kept["row"], "no longer all columns" in kept["issue"]["message"]) == (1, True)
+    _, done = undone(table, UPSERT, job)
+    assert (done.deleted, done.changed) == (1, 1)
 
 
 def test_undos_in_turn_lead_all_the_way_back(table: Database) -> None:
@@ -177,6 +187,10 @@ class Forbidden(Importer):
 def test_an_importer_can_forbid_it(table: Database) -> None:
     job = run_import(table, Forbidden, "id\n5\n").job
     assert previewed(table, Forbidden, job).refusal == "Bookings are never taken back."
+    with table.connect() as connection:
+        counts = counts_of(connection, job)
+    assert "undo" in moves.possible(job, counts, None)
+    assert "undo" not in moves.possible(job, counts, Forbidden)
     with pytest.raises(Final, match="never taken back") as refused:
         begun(table, Forbidden, job)
     assert refused.value.code == Code.UNDO_NOT_POSSIBLE

@@ -25,7 +25,7 @@ from rowcall.api.openapi import refusals
 from rowcall.api.service import Caller, Service, TheCaller, TheService
 from rowcall.engine.documents import job_document
 from rowcall.errors import Final, RowcallError
-from rowcall.model import ENDED, Code
+from rowcall.model import ENDED, Code, State
 from rowcall.store import jobs, results
 
 router = APIRouter(prefix="/v1/imports/{job_id}/events", tags=["imports"])
@@ -125,20 +125,19 @@ class Watch:
             found = jobs.select_jobs(connection, "jobs_by_id", {"ids": ids})
             counted = results.counts_of_jobs(connection, found)
             last = results.last_events(connection, ids)
-        return {job.id: _seen(job, counted[job.id], last[job.id]) for job in found}
+        return {job.id: _seen(_answer(self.service, job, counted[job.id]), last[job.id], job.state) for job in found}
 
 
-def _seen(job: jobs.Job, counts: jobs.JobCounts, last_event: int) -> _Look:
-    answer = _answer(job, counts)
-    return _Look(_text(answer), answer.model_dump_json(exclude={"progress"}), last_event, job.state in ENDED)
+def _seen(answer: JobAnswer, last_event: int, state: State) -> _Look:
+    return _Look(_text(answer), answer.model_dump_json(exclude={"progress"}), last_event, state in ENDED)
 
 
 def _text(answer: BaseModel) -> str:
     return answer.model_dump_json(by_alias=True)
 
 
-def _answer(job: jobs.Job, counts: jobs.JobCounts) -> JobAnswer:
-    return JobAnswer.model_validate(job_document(job, counts))
+def _answer(at: Service, job: jobs.Job, counts: jobs.JobCounts) -> JobAnswer:
+    return JobAnswer.model_validate(job_document(job, counts, at.registry.find(job.importer)))
 
 
 @router.get("", response_model=EventsAnswer, responses=_ANSWERS)
@@ -187,7 +186,7 @@ def _events(at: Service, caller: Caller, job_id: UUID, after: int) -> EventsAnsw
     with at.connection(caller) as connection:
         job = jobs.get_job(connection, str(job_id), organisation=caller.organisation)
         events = results.events_of(connection, job.id, after)
-        answer = _answer(job, jobs.counts_of(connection, job))
+        answer = _answer(at, job, jobs.counts_of(connection, job))
     return EventsAnswer(items=[EventAnswer.model_validate(event) for event in events], job=answer)
 
 

@@ -132,7 +132,7 @@ async def create_import(
     if not is_new:
         response.status_code = 200
         response.headers["Idempotent-Replayed"] = "true"
-    return JobAnswer.model_validate(job_document(job, jobs.JobCounts()))
+    return JobAnswer.model_validate(job_document(job, jobs.JobCounts(), None))
 
 
 def _upload(request: Request, at: Service, file_name: str | None) -> AbstractAsyncContextManager[Upload]:
@@ -245,7 +245,10 @@ def list_imports(
         )
         counted = results.counts_of_jobs(connection, page.jobs)
     response.headers["X-Total-Count"] = str(page.total)
-    items = [JobAnswer.model_validate(job_document(job, counted[job.id])) for job in page.jobs]
+    items = [
+        JobAnswer.model_validate(job_document(job, counted[job.id], at.registry.find(job.importer)))
+        for job in page.jobs
+    ]
     return JobPage(items=items, next=page.next)
 
 
@@ -261,5 +264,5 @@ def read_import(
     """A job and how far it is."""
     found, counted = at.read(caller, "get_job", "job_counts", id=job_id, number=None, organisation=caller.organisation)
     job, counts = jobs.job_in(found, str(job_id)), JobCounts(**counted[0])
-    told = job_document(job, counts)
+    told = job_document(job, counts, at.registry.find(job.importer))
     return JobWithMappings.model_validate({**told, "mappings": columns_told(at, caller, job_id)} if include else told)

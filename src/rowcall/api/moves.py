@@ -40,7 +40,7 @@ def moved(
                 raise
             now = jobs.get_job(connection, str(job.id))
             hint, http = error.hint, error.over_http
-            may = moves.allowed(now)
+            may = moves.possible(now, jobs.counts_of(connection, now), at.registry.find(now.importer))
             raise WrongState(
                 error.code, error.message, hint=hint, over_http=http, state=now.state, allowed=may
             ) from error
@@ -48,7 +48,9 @@ def moved(
             nudge(connection, job.id)
         if happened():
             audit(connection, caller, f"import.{name}", job.id, {"number": job.number})
-        answer = JobAnswer.model_validate(job_document(job, jobs.counts_of(connection, job)))
+        answer = JobAnswer.model_validate(
+            job_document(job, jobs.counts_of(connection, job), at.registry.find(job.importer))
+        )
     if job.state is not before.state and happened():
         with at.connection(caller) as connection:
             observe.moved(connection, before, job)

@@ -126,7 +126,7 @@ def _merge(at: Service, caller: Caller, before: Job, importer: type[Importer], u
             nudge(connection, before.id)
         about = {"number": before.number, "rows": merged.laid.rows, "sha256": upload.file and upload.file.sha256}
         audit(connection, caller, "import.merge", before.id, about)
-        told = merged_document(merged, jobs.counts_of(connection, merged.job))
+        told = merged_document(merged, jobs.counts_of(connection, merged.job), importer)
     if merged.job.state is not before.state:
         with at.connection(caller) as connection:
             observe.moved(connection, before, merged.job)

@@ -241,7 +241,7 @@ def _look(run: Run, job: Job) -> End:
             failed = results_of(connection, job.id, Wanted(statuses=(Status.FAILED,), most=SHOWN))
             took = last_sign_of(connection, job) - job.created_at
             return End(
-                job=told_job(job, jobs.counts_of(connection, job)),
+                job=told_job(job, jobs.counts_of(connection, job), run.importer),
                 mode=mode,
                 unused=[c.header for c in columns if not c.target_field] if run.importer.target else [],
                 failed=[as_answer(Item, row_document(result, headers)) for result in failed],
@@ -249,7 +249,7 @@ def _look(run: Run, job: Job) -> End:
                 fingerprint=_found(connection, job),
             )
     except (psycopg.Error, Retryable):
-        return End(job=told_job(job, JobCounts()), mode=mode, unused=[], failed=[], milliseconds=0)
+        return End(job=told_job(job, JobCounts(), run.importer), mode=mode, unused=[], failed=[], milliseconds=0)
 
 
 def _found(connection: psycopg.Connection[Any], job: Job) -> Fingerprint | None:

@@ -1,7 +1,7 @@
 """What `rowcall.Client` asks a server, asked of the database itself."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -23,8 +23,9 @@ from rowcall.engine.corrections.replace import Replacing, count_replaced, replac
 from rowcall.engine.preview.documents import preview_of
 from rowcall.engine.receipt import receipt_of
 from rowcall.engine.undo import preview_undo, undo_of
+from rowcall.errors import RowcallError
 from rowcall.importer import Importer
-from rowcall.importer.registry import load_registry
+from rowcall.importer.registry import Registry, load_registry
 from rowcall.model import WORKING
 from rowcall.store import jobs
 from rowcall.store.db import Database, open_database
@@ -60,13 +61,22 @@ class Local(LocalColumns, LocalValues):
     def _database(self) -> Database:
         return self._stack.enter_context(open_database(self._settings))
 
+    @cached_property
+    def _registry(self) -> Registry | None:
+        """The importers, for what is told of jobs: that is told also where a declaration is broken."""
+        with suppress(RowcallError):
+            return load_registry()
+
+    def _importer(self, job: Job) -> type[Importer] | None:
+        return self._registry.find(job.importer) if self._registry else None
+
     def jobs(
         self, *, state: str | None, importer: str | None, scope: str | None = None, most: int | None
     ) -> Iterator[answers.Job]:
         """The jobs, the newest first."""
         found = jobs.list_jobs(self._connection, state=state, importer=importer, scope=scope, most=most or 50)
         counted = counts_of_jobs(self._connection, found)
-        return (told_job(job, counted[job.id]) for job in found)
+        return (told_job(job, counted[job.id], self._importer(job)) for job in found)
 
     def items(self, job: str, view: View | None = None, *, most: int | None = None) -> Iterator[Item]:
         """The rows of a job with what became of each."""
@@ -182,9 +192,8 @@ class Local(LocalColumns, LocalValues):
             return done[0].job
 
         self._moved(job, merge)
-        return as_answer(
-            answers.Merged, documents.merged_document(done[0], jobs.counts_of(self._connection, done[0].job))
-        )
+        counts = jobs.counts_of(self._connection, done[0].job)
+        return as_answer(answers.Merged, documents.merged_document(done[0], counts, self._importer(done[0].job)))
 
     def pause(self, job: str) -> answers.Job:
         """Have a job stop for now."""
@@ -238,7 +247,7 @@ class Local(LocalColumns, LocalValues):
         now = jobs.get_job(self._connection, job)
         if now.state in WORKING and not now.background:
             now = run_job(Run(self._database, load_registry().importer(now.importer), self._settings), now)
-        return told_job(now, jobs.counts_of(self._connection, now))
+        return told_job(now, jobs.counts_of(self._connection, now), self._importer(now))
 
     def undo_receipt(self, job: str) -> UndoReceipt:
         """What the latest undo of a job did."""
@@ -253,7 +262,7 @@ class Local(LocalColumns, LocalValues):
             now = move(self._connection, jobs.get_job(self._connection, job))
             if now.background and now.state in WORKING:
                 nudge(self._connection, now.id)
-        return told_job(now, jobs.counts_of(self._connection, now))
+        return told_job(now, jobs.counts_of(self._connection, now), self._importer(now))
 
     def importers(self) -> list[ImporterSummary]:
         """The importers that there are."""
@@ -275,9 +284,9 @@ def _me() -> str:
     return jobs.system_account()
 
 
-def told_job(job: Job, counts: JobCounts) -> answers.Job:
+def told_job(job: Job, counts: JobCounts, importer: type[Importer] | None) -> answers.Job:
     """A job as a server tells it."""
-    return as_answer(answers.Job, documents.job_document(job, counts))
+    return as_answer(answers.Job, documents.job_document(job, counts, importer))
 
 
 def as_answer(kind: type[_T], told: dict[str, Any]) -> _T:

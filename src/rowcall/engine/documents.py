@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import Any
 
 from rowcall.engine.corrections.rejects import Merged
-from rowcall.engine.moves import allowed
+from rowcall.engine.moves import possible
 from rowcall.engine.receipt import Receipt
 from rowcall.engine.undo import UndoPreview
 from rowcall.importer import Field, Importer
@@ -23,8 +23,8 @@ from rowcall.store.undos import Undone
 _SHARED = frozenset(part.name for part in fields(Field))
 
 
-def job_document(job: Job, counts: JobCounts) -> dict[str, Any]:
-    """A job for a program."""
+def job_document(job: Job, counts: JobCounts, importer: type[Importer] | None) -> dict[str, Any]:
+    """A job for a program. Its importer tells whether it can be taken back; None where there is none any more."""
     return {
         "id": job.id,
         "number": job.number,
@@ -45,7 +45,7 @@ def job_document(job: Job, counts: JobCounts) -> dict[str, Any]:
         "endedAt": job.completed_at,
         "background": job.background,
         "wish": job.wish,
-        "allowed": allowed(job),
+        "allowed": possible(job, counts, importer),
         "error": job.last_error,
     }
 
@@ -175,10 +175,10 @@ def edit_document(edit: CellEdit, headers: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def merged_document(merged: Merged, counts: JobCounts) -> dict[str, Any]:
+def merged_document(merged: Merged, counts: JobCounts, importer: type[Importer] | None) -> dict[str, Any]:
     """What came of a workbook, for a program."""
     return {
-        "job": job_document(merged.job, counts),
+        "job": job_document(merged.job, counts, importer),
         "rows": merged.rows,
         "changed": merged.laid.rows,
         "cells": merged.laid.cells,

@@ -10,14 +10,14 @@ from typing import Any
 from psycopg import Connection
 
 from rowcall.engine.finish import balance_of
-from rowcall.engine.undo import end_undo, nothing_to_undo, require_possible, require_stamps
+from rowcall.engine.undo import end_undo, nothing_to_undo, require_possible, require_stamps, why_not
 from rowcall.errors import Final, PlanStale, WrongState
 from rowcall.importer import Importer, WholeFileImporter
 from rowcall.model import WORKING, Code, State, Wish
 from rowcall.store import jobs, undos
 from rowcall.store.fingerprints import FingerprintCheck, check_of, note_acknowledged
 from rowcall.store.grid import Wanted
-from rowcall.store.jobs import Job
+from rowcall.store.jobs import Job, JobCounts
 from rowcall.store.plans import plan_of
 from rowcall.store.queries import query
 from rowcall.store.rows import pending_batches
@@ -45,6 +45,12 @@ _FROM_HOLD = {"start", "kickoff", "map", "decide", "confirm"}
 def allowed(job: Job) -> list[str]:
     """What can be asked of a job as it is now."""
     return [name for name, states in ASKED.items() if job.state in states and _fits(job, name)]
+
+
+def possible(job: Job, counts: JobCounts, importer: type[Importer] | None) -> list[str]:
+    """The same without an undo where nothing is written, or where the importer forbids it."""
+    can_undo = counts.created + counts.updated > 0 and not (importer and why_not(importer))
+    return [name for name in allowed(job) if name != "undo" or can_undo]
 
 
 def _fits(job: Job, name: str) -> bool:

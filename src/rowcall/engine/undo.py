@@ -28,6 +28,7 @@ from rowcall.store.trial import try_in_halves
 from rowcall.store.undoing import Undoing
 from rowcall.store.undos import Undo, Undone
 from rowcall.store.writing import Dropped
+from rowcall.words import counted
 
 AT_ONCE = 5_000
 """The most rows of a slice."""
@@ -118,6 +119,9 @@ def preview_undo(
     days = importer.retention_days or retention_days
     until = job.completed_at + timedelta(days=days) if job.completed_at and days else None
     try:
+        require_possible(importer)
+        if not undos.asks(connection, "is_to_undo", job.id):
+            raise nothing_to_undo(job)
         what = _what(connection, job, importer, which)
     except Final as error:
         if error.code != Code.UNDO_NOT_POSSIBLE:
@@ -154,7 +158,8 @@ def preview_undo(
 
 
 def _incomplete(importer: type[Importer], kept: int) -> Final:
-    told = f"{importer.name} is imported as a whole and taken back as a whole, and {kept:,} rows would have to stay."
+    stay = counted(kept, "row")
+    told = f"{importer.name} is imported as a whole and taken back as a whole, and {stay} would have to stay."
     return Final(
         Code.UNDO_INCOMPLETE, told, hint="Look at the preview; ask for a partial undo to take back the others."
     )

@@ -71,6 +71,11 @@ class Registry:
             raise Final(Code.UNKNOWN_IMPORTER, told, hint=f"Say which: {', '.join(full for full, _ in found)}.")
         return found[0][1]
 
+    def find(self, name: str) -> type[Importer] | None:
+        """The same, or None: a job may be of an importer that is no longer there."""
+        found = self._named(name)
+        return found[0][1] if len(found) == 1 else None
+
     def _named(self, name: str) -> list[tuple[str, type[Importer]]]:
         """The importers of this name with their full names: the application's own, else those of installed packs."""
         found = [

@@ -169,7 +169,9 @@ def _body(connection: Connection[Any], claimed: Claim) -> str:
     job_id, before, after, at = found
     job = jobs.get_job(connection, str(job_id))
     told = {
-        name: value for name, value in job_document(job, jobs.counts_of(connection, job)).items() if name not in _UNTOLD
+        name: value
+        for name, value in job_document(job, jobs.counts_of(connection, job), None).items()
+        if name not in _UNTOLD
     }
     body = body_of(EVENT, at, {"before": before, "after": after, "job": told})
     connection.execute(query("set_delivery_body"), {"id": claimed.id, "body": body})
