@@ -85,10 +85,12 @@ def test_two_people_do_not_overwrite_each_other(site: Site) -> None:
 
 def test_who_corrects_whichever_revision_is_never_too_late(site: Site) -> None:
     job = through(site)
+
+    def correct(number: int) -> Any:
+        return patch(site, job, 2, {"name": f"B{number}"}, **{"If-Match": "*"})
+
     with ThreadPoolExecutor(8) as pool:
-        answers = list(
-            pool.map(lambda number: patch(site, job, 2, {"name": f"B{number}"}, **{"If-Match": "*"}), range(8))
-        )
+        answers = list(pool.map(correct, range(8)))
     assert sorted(answer.json()["item"]["revision"] for answer in answers) == [*range(1, 9)]
 
 

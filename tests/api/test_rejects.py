@@ -127,8 +127,8 @@ def test_commands_correct_rows_here_and_at_a_server(site: Site, tmp_path: Path, 
     told = json.loads(run("edit", job, "2", "--revert-all", "--json").out)
     assert (told["item"]["original"], told["item"]["revision"]) == (None, 2)
     asked = ("replace", job, "--in", "email", "--find", "bob", "--with", "bob@example.org")
-    assert "It would be replaced in 1 rows. Add --yes" in run(*asked).out
-    assert "Replaced in 1 rows." in run(*asked, "--yes").out
+    assert "It would be replaced in 1 row. Add --yes" in run(*asked).out
+    assert "Replaced in 1 row." in run(*asked, "--yes").out
     file = tmp_path / "rejects.xlsx"
     assert run("rejects", job, "--out", file).status == 0
     file.write_bytes(corrected(file.read_bytes(), A3="eve@example.org"))

@@ -188,7 +188,7 @@ def test_people_are_told_the_same(site: Site, run: Run, tmp_path: Path) -> None:
     assert "name: REQUIRED A value is required." in run("rows", number, "--status", "failed", "--server", url).out
     assert f"Receipt of job {number}" in run("receipt", number, "--server", url).out
     again = run("reprocess", number, "--code", "REQUIRED", "--server", url)
-    assert again.out == f"1 rows are tried again.\nJob {number} is PROCESSING.\n"
+    assert again.out == f"1 row is tried again.\nJob {number} is PROCESSING.\n"
     assert run("pause", number, "--server", url).out == f"Job {number} is PAUSED.\n"
     unknown = run("rows", "BU1", "--server", url).err
     assert unknown.startswith("JOB_NOT_FOUND")

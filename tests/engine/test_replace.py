@@ -94,6 +94,6 @@ def test_something_else_than_was_counted_is_refused(table: Database, tmp_path: P
             replaced(desk, other, would.token)
         assert refused.value.code == "NOT_AS_COUNTED"
     desk.edit(2, kind="old")
-    with pytest.raises(Final, match="by now 1 cells"):
+    with pytest.raises(Final, match="by now 1 cell "):
         replaced(desk, asking(), would.token)
     assert desk.row(3).revision == 0

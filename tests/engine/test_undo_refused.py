@@ -85,7 +85,7 @@ def test_all_or_nothing_is_taken_back_as_a_whole_or_in_part_if_that_is_said(data
     job = run_import(database, WHOLE, FILE).job
     sql(database, "UPDATE t SET name = 'mine' WHERE id = 2")
     now = names(database)
-    assert "1 rows would have to stay" in (previewed(database, WHOLE, job).refusal or "")
+    assert "1 row would have to stay" in (previewed(database, WHOLE, job).refusal or "")
     job = work_on(database, WHOLE, begun(database, WHOLE, job), at_once=1)
     assert (job.state, (job.last_error or {})["code"]) == (State.COMPLETED, "UNDO_INCOMPLETE")
     assert names(database) == now

@@ -109,9 +109,19 @@ def test_a17_jobs_go_with_rows_and_file_after_their_time(workspace: Workspace) -
 )
 @EMBEDDED
 def test_a17_how_long_a_job_is_kept(workspace: Workspace, state: str, days: int, goes: bool) -> None:
-    job = imported(workspace)
+    job = imported(workspace, text="email,name\na@x.org,\n")  # which writes nothing
     aged(workspace, job, days, state)
     assert len(removed(workspace).jobs) == goes
+
+
+@EMBEDDED
+def test_a_job_that_has_written_stays_while_it_is_unfinished(workspace: Workspace) -> None:
+    job = imported(workspace)
+    for state in ("PAUSED", "CELL_MAPPING"):
+        aged(workspace, job, 1000, state)
+        assert removed(workspace).jobs == []
+    aged(workspace, job, 0, "CANCELLED")
+    assert len(removed(workspace).jobs) == 1
 
 
 @EMBEDDED
@@ -250,7 +260,7 @@ def test_the_command_tells_what_would_go_and_what_went(workspace: Workspace) -> 
     kept = workspace.run("retention", "--dry-run", ROWCALL_RETENTION_ENDED_DAYS="30")
     assert "No job is due to go." in kept.out
     gone = workspace.run("retention")
-    assert (gone.status, "1 jobs with 2 rows and 1 files" in gone.out) == (0, True), gone.out + gone.err
+    assert (gone.status, "1 job with 2 rows and 1 file " in gone.out) == (0, True), gone.out + gone.err
     assert workspace.ask(_LEFT) == _NOTHING
 
 

@@ -51,7 +51,7 @@ def test_all_or_nothing_says_how_to_take_back_what_can_be(workspace: Workspace) 
     number = workspace.json("import", workspace.many(range(3)), "--into", "whole")["number"]
     workspace.ask("UPDATE people SET name = 'mine' WHERE email = 'p1@example.org'")
     refused = workspace.run("undo", number, "--yes")
-    assert (refused.status, "1 rows would have to stay" in refused.err) == (1, True)
+    assert (refused.status, "1 row would have to stay" in refused.err) == (1, True)
     assert "--partial" in refused.err
     assert workspace.ask("SELECT count(*) FROM people") == [(3,)]
     done = workspace.json("undo", number, "--yes", "--partial", status=2)

@@ -50,7 +50,7 @@ def test_a_job_says_that_it_waits_and_values_are_settled_step_by_step(shops: Wor
     assert "rowcall values BU" in done.out
     (number,) = [each[0] for each in shops.ask("SELECT number FROM rowcall.job")]
     seen = shops.run("values", number)
-    assert "1 values cover 14.28 % of rows; 5 left" in seen.out
+    assert "1 value covers 14.28 % of rows; 5 left" in seen.out
     assert "Germany" in seen.out
     refused = shops.run("values", number, "--confirm")
     assert (refused.status, "VALUES_UNRESOLVED" in refused.err, "Gon:dor" in refused.err) == (1, True, True)

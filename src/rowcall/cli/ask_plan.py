@@ -11,6 +11,7 @@ from rowcall.cli.screen import screen
 from rowcall.client.answers import Job, Preview, View
 from rowcall.errors import Final
 from rowcall.model import Code, Status
+from rowcall.words import counted
 
 _SHOWN = 20
 _Answer = Literal["go on", "rows", "columns", "cancel", "leave"]
@@ -47,7 +48,8 @@ def settle_plan(at: Desk, job: Job) -> Job:
 
 def _for_plan(made: Preview, job: Job) -> list[Option[_Answer]]:
     counts = made.counts
-    commit: Option[_Answer] = Option("go on", "commit it", f"{counts.created + counts.updated:,} rows are written")
+    written = counted(counts.created + counts.updated, "row is", "rows are")
+    commit: Option[_Answer] = Option("go on", "commit it", f"{written} written")
     look: Option[_Answer] = Option("rows", "see rows that fail", f"{counts.failed:,} of them")
     return [commit, *([look] if counts.failed else []), *_columns(job), _LEAVE, _CANCEL]
 

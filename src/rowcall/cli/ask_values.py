@@ -4,6 +4,7 @@ from rowcall.cli.desk import Desk
 from rowcall.cli.prompt import Option, ask_text, choose
 from rowcall.client.answers import Job
 from rowcall.client.answers.values import Candidate, Value, ValueField, ValueSaid
+from rowcall.words import counted
 
 _SEARCH = "search"
 Answer = ValueSaid | str
@@ -22,7 +23,8 @@ def settle_values(at: Desk, job: Job) -> Job:
 
 def _asked(at: Desk, job: str, value: Value, field: ValueField, *, left: int) -> ValueSaid:
     candidates = [*([value.target] if value.target else []), *value.candidates]
-    about = [f"{left:,} values are left; this one is in {value.occurrences:,} rows. {value.reason}"]
+    there = counted(left, "value is", "values are")
+    about = [f"{there} left; this one is in {counted(value.occurrences, 'row')}. {value.reason}"]
     while True:
         said = choose(f"{value.field}: what is {value.value!r}?", _options(value, field, candidates), about=about)
         if isinstance(said, ValueSaid):

@@ -21,6 +21,7 @@ from rowcall.formats import (
     open_rows,
     open_writer,
 )
+from rowcall.words import counted
 
 _REJECTS = ("row", "line", "column", "code", "message", "raw")
 
@@ -110,8 +111,8 @@ def _tell(reading: Reading, writer: Writer, aside: _Rejects) -> None:
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     counts = reading.counts
     left = counts.rows - writer.rows
-    console.print(f"{counts.rows:,} rows = {writer.rows:,} written + {left:,} rejected")
+    console.print(f"{counted(counts.rows, 'row')} = {writer.rows:,} written + {left:,} rejected")
     if counts.issues:
-        console.print(f"{counts.issues:,} cells held no usable value and were left empty")
+        console.print(f"{counted(counts.issues, 'cell')} held no usable value, left empty")
     if aside.count:
         console.print(f"see {aside.path}", markup=False)

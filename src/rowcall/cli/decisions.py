@@ -12,6 +12,7 @@ from rowcall.cli.desk import Server, desk
 from rowcall.cli.options import AsJson
 from rowcall.cli.screen import document, screen, short, table
 from rowcall.client.answers.values import ValueDecision
+from rowcall.words import counted
 
 decisions = typer.Typer(
     help="What was decided of values and is used for the next file.", no_args_is_help=True, rich_markup_mode=None
@@ -72,4 +73,4 @@ def revoke(
     screen().print(f"Nothing is remembered of {revoked.decision.value!r} any more.", markup=False)
     for job in revoked.jobs:
         told = "is tried again" if job.reprocessed else job.way_on
-        screen().print(f"Job {job.number} ({job.state}) used it for {job.rows:,} rows: {told}", markup=False)
+        screen().print(f"Job {job.number} ({job.state}) used it for {counted(job.rows, 'row')}: {told}", markup=False)

@@ -14,6 +14,7 @@ from rowcall.cli.screen import document, screen, short, table, visible
 from rowcall.client.answers import Edited, Merged, Replaced, Replacement, View
 from rowcall.errors import Final
 from rowcall.model import Code
+from rowcall.words import counted
 
 _Job = Annotated[str, typer.Argument(metavar="JOB", help="The job's number or id.")]
 _SHOWN = 60
@@ -95,19 +96,19 @@ def replace(
         _show_replaced(counted, done)
 
 
-def _show_replaced(counted: Replaced, done: Replaced) -> None:
+def _show_replaced(found: Replaced, done: Replaced) -> None:
     console = screen()
     lines = [
         (f"{each.row:,}", literal(short(each.before or "", _SHOWN)), literal(short(each.after, _SHOWN)))
-        for each in counted.samples
+        for each in found.samples
     ]
     if lines:
         console.print(table(("row", "before", "after"), lines, whole=1, width=console.width))
     if done.job is None:
-        more = " Add --yes to do it." if counted.rows else ""
-        console.print(f"It would be replaced in {counted.rows:,} rows.{more}")
+        more = " Add --yes to do it." if found.rows else ""
+        console.print(f"It would be replaced in {counted(found.rows, 'row')}.{more}")
         return
-    console.print(f"Replaced in {done.rows:,} rows.")
+    console.print(f"Replaced in {counted(done.rows, 'row')}.")
     if "reprocess" in done.job.allowed:
         console.print(f"Run corrected rows with: rowcall reprocess {done.job.number} --edited")
     else:
@@ -137,9 +138,8 @@ def _tell_merged(done: Merged, *, as_json: bool) -> None:
         sys.stdout.write(document(done) + "\n")
         return
     console = screen()
-    console.print(
-        f"{done.rows:,} rows: {done.changed:,} changed, {done.unchanged:,} as they were, {done.refused:,} refused."
-    )
+    became = f"{done.changed:,} changed, {done.unchanged:,} as they were, {done.refused:,} refused"
+    console.print(f"{counted(done.rows, 'row')}: {became}.")
     for each in done.not_merged[:20]:
         console.print(f"  [yellow]line {each.line:,}: {each.code} {literal(each.message)}[/]")
     if done.ignored_columns:

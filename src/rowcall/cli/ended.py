@@ -17,6 +17,7 @@ from rowcall.client.answers import Fingerprint, Item, Job
 from rowcall.engine.failures import failure_document, failure_of
 from rowcall.errors import Final, RowcallError
 from rowcall.model import Code, State
+from rowcall.words import counted
 
 SHOWN = 10
 """Failed rows that are shown."""
@@ -118,7 +119,7 @@ def _show(console: Console, end: End) -> None:
     console.print(coloured(job.state, counts.failed), end="  ")
     parts = ("created", "updated", "unchanged", "skipped", "failed", *(("reverted",) if counts.reverted else ()))
     balance = " + ".join(f"{getattr(counts, part):,} {part}" for part in parts)
-    console.print(f"[bold]{counts.rows:,} rows[/] = {balance}")
+    console.print(f"[bold]{counted(counts.rows, 'row')}[/] = {balance}")
     beside = f"beside them {counts.header:,} header, {counts.blank:,} blank, {counts.other:,} other lines"
     seconds = end.milliseconds / 1000
     rate = f", {counts.done / seconds:,.0f} rows/s" if seconds else ""

@@ -33,6 +33,7 @@ from rowcall.model import ROW_STATUSES, Code
 from rowcall.store.db import open_database
 from rowcall.store.grid import Wanted
 from rowcall.store.jobs import get_job
+from rowcall.words import counted
 
 
 def export(
@@ -104,7 +105,7 @@ def export(
         told: list[str] = []
         with _progress(resource or job or "") as progress:
             rows = export_to(connection, chosen, target, kind, options=writing, progress=progress, tell=told.append)
-    _say(*told, f"{rows:,} rows written")
+    _say(*told, f"{counted(rows, 'row')} written")
 
 
 def _say(*lines: str) -> None:

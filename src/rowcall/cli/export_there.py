@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rowcall.client.answers import Export, ExportOrder
 from rowcall.errors import Final, RowcallError
 from rowcall.model import Code, ExportState
+from rowcall.words import counted
 
 if TYPE_CHECKING:  # those who export from here needn't wait for it
     from rowcall.client import Client
@@ -37,7 +38,7 @@ def export_there(client: "Client", order: ExportOrder, out: str, progress: Calla
     if done.state != ExportState.COMPLETED:
         raise _failed(done)
     client.download(done, out)
-    return f"{done.progress.rows:,} rows written"
+    return f"{counted(done.progress.rows, 'row')} written"
 
 
 def _failed(export: Export) -> Final:

@@ -15,6 +15,7 @@ from rowcall.cli.options import AsJson, takes_read_options
 from rowcall.cli.progress import batches_with_progress
 from rowcall.cli.screen import screen, short, table, visible
 from rowcall.formats import BadRecord, CellIssue, ColumnProfile, Fact, Profile, Reading, ReadOptions, open_rows
+from rowcall.words import counted
 
 _FACTS = ("format", "compression", "encoding", "delimiter", "quote", "escape", "newline", "sheet", "records", "header")
 _BAD_SHOWN = 10
@@ -145,12 +146,12 @@ def show(console: Console, reading: Reading, seen: Seen) -> None:
     console.print(facts)
     for sheet in reading.detected.sheets:
         hidden = "" if sheet.visible else " (hidden)"
-        console.print(f"  sheet {literal(repr(sheet.name))}: {sheet.rows:,} rows{hidden}", style="dim")
+        console.print(f"  sheet {literal(repr(sheet.name))}: {counted(sheet.rows, 'row')}{hidden}", style="dim")
     for line in reading.detected.preamble[:5]:
         console.print(f"  before the header: {literal(short(line, _RAW_SHOWN))}", style="dim")
     for note in reading.detected.notes:
         console.print(f"[yellow]note[/] {literal(note.message)} [dim]{note.code}[/]")
-    balance = f"{counts.rows:,} rows = {counts.good:,} good + {counts.bad:,} bad"
+    balance = f"{counted(counts.rows, 'row')} = {counts.good:,} good + {counts.bad:,} bad"
     others = (f"{getattr(counts, kind):,} {kind}" for kind in ("blank", "header", "preamble", "comment"))
     console.print(f"\n[bold]{balance}[/]  [dim]beside them {', '.join(others)}[/]")
     console.print(_columns_table(seen.profile.columns(), console.width))

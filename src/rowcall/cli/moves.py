@@ -8,6 +8,7 @@ from rowcall.cli.desk import Server, desk
 from rowcall.cli.screen import screen
 from rowcall.client.answers import Job, View
 from rowcall.model import WORKING
+from rowcall.words import counted
 
 _Job = Annotated[str, typer.Argument(metavar="JOB", help="The job's number or id.")]
 
@@ -40,7 +41,7 @@ def reprocess(
     with desk(server) as at:
         view = View(statuses=(status,) if status else (), code=code, field=field, text=text, edited=edited)
         done = at.reprocess(job, view, rows=rows or None)
-    screen().print(f"{done.rows:,} rows are tried again.")
+    screen().print(f"{counted(done.rows, 'row is', 'rows are')} tried again.")
     tell_job(done.job)
 
 

@@ -13,6 +13,7 @@ from rowcall.cli.options import AsJson
 from rowcall.cli.screen import document, screen, table
 from rowcall.client.answers import Preview
 from rowcall.model import State
+from rowcall.words import counted
 
 _Job = Annotated[str, typer.Argument(metavar="JOB", help="The job's number or id.")]
 _PARTS = ("created", "updated", "unchanged", "skipped", "failed")
@@ -63,9 +64,10 @@ def show_plan(console: Console, made: Preview) -> None:
     counts = made.counts
     console.print(f"[bold]Plan of job {made.number}[/]  {coloured(made.state, counts.failed)}")
     balance = " + ".join(f"{getattr(counts, part):,} {part}" for part in _PARTS)
-    console.print(f"[bold]{counts.rows:,} rows[/] = {balance}")
+    console.print(f"[bold]{counted(counts.rows, 'row')}[/] = {balance}")
     if made.drifted:
-        console.print(f"[yellow]{made.drifted:,} rows were planned otherwise when it was submitted before.[/]")
+        drifted = counted(made.drifted, "row was", "rows were")
+        console.print(f"[yellow]{drifted} planned otherwise when it was submitted before.[/]")
     if made.fields:
         changed = [(f"{field.rows:,}", literal(field.field)) for field in made.fields]
         console.print(table(("rows", "changed field"), changed, whole=1, width=console.width))

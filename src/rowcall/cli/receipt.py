@@ -17,6 +17,7 @@ from rowcall.cli.options import AsJson
 from rowcall.cli.screen import WIDTH, document, screen, table, visible
 from rowcall.client.answers import Column, Dependents, Fingerprint, Receipt, UndoReceipt
 from rowcall.model import State
+from rowcall.words import counted
 
 _PARTS = ("created", "updated", "unchanged", "skipped", "failed")
 
@@ -87,8 +88,9 @@ def show_undo(console: Console, done: UndoReceipt) -> None:
 def show_dependents(console: Console, found: list[Dependents]) -> None:
     """What refers to rows that therefore stay."""
     for each in found:
-        many = "an unknown number of" if each.dependents is None else f"{each.dependents:,}"
-        told = f"{many} rows of {each.table} refer to {each.blocked:,} of them ({each.constraint})"
+        one, several = f"row of {each.table} refers", f"rows of {each.table} refer"
+        many = f"an unknown number of {several}" if each.dependents is None else counted(each.dependents, one, several)
+        told = f"{many} to {each.blocked:,} of them ({each.constraint})"
         console.print(f"  [dim]{literal(told)}[/]")
 
 
@@ -140,7 +142,7 @@ def _balance(made: Receipt) -> str:
     taken_back = ("reverted",) if made.counts.reverted else ()
     parts = " + ".join(f"{getattr(made.counts, part):,} {part}" for part in (*_PARTS, *taken_back))
     waiting = made.counts.rows - made.counts.done
-    return f"{made.counts.rows:,} rows = {parts}" + (f" + {waiting:,} without outcome" if waiting else "")
+    return f"{counted(made.counts.rows, 'row')} = {parts}" + (f" + {waiting:,} without outcome" if waiting else "")
 
 
 def _reading(column: Column) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from rowcall.store.db import open_database
 from rowcall.store.files.filestore import file_store
 from rowcall.store.files.marks import bind
 from rowcall.store.retention import Due
+from rowcall.words import counted
 
 _SHOWN = 20
 
@@ -60,7 +61,7 @@ def _tell_due(due: Sequence[Due], *, as_json: bool) -> None:
     lines = [[job.number, job.state, job.reason, f"{job.rows:,}", literal(job.importer)] for job in due[:_SHOWN]]
     console.print(table(headers, lines, whole=4, width=console.width))
     more = f" ({len(due) - _SHOWN:,} more are not shown)" if len(due) > _SHOWN else ""
-    console.print(f"{len(due):,} jobs with {sum(job.rows for job in due):,} rows would go{more}.")
+    console.print(f"{counted(len(due), 'job')} with {counted(sum(job.rows for job in due), 'row')} would go{more}.")
 
 
 def _show(console: Console, removed: Removed) -> None:
@@ -68,8 +69,8 @@ def _show(console: Console, removed: Removed) -> None:
         console.print("Another process is removing jobs just now.")
         return
     console.print(
-        f"{len(removed.jobs):,} jobs with {removed.rows:,} rows and {removed.files:,} files "
-        f"({removed.bytes:,} bytes) are gone, and {removed.leftovers:,} leftovers of dead processes."
+        f"{counted(len(removed.jobs), 'job')} with {counted(removed.rows, 'row')} and {counted(removed.files, 'file')} "
+        f"({counted(removed.bytes, 'byte')}) went, and {counted(removed.leftovers, 'leftover')} of dead processes."
     )
     if removed.busy:
         console.print(f"Left alone, as somebody works on them: {', '.join(removed.busy)}")

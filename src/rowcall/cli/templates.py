@@ -13,6 +13,7 @@ from rowcall.cli.options import AsJson
 from rowcall.cli.screen import document, screen, table, visible
 from rowcall.errors import Final
 from rowcall.model import Code
+from rowcall.words import counted
 
 templates = typer.Typer(
     help="Mappings of columns that are used again: list, save, delete; and decisions that are remembered.",
@@ -63,7 +64,9 @@ def save(
     if as_json:
         sys.stdout.write(document(saved) + "\n")
     else:
-        said = f"{saved.source_system}/{saved.variant} for {saved.importer} has {len(saved.columns)} columns."
+        said = (
+            f"{saved.source_system}/{saved.variant} for {saved.importer} has {counted(len(saved.columns), 'column')}."
+        )
         screen().print(literal(visible(said)))
 
 

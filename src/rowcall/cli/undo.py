@@ -15,6 +15,7 @@ from rowcall.cli.screen import document, screen, short, table
 from rowcall.client.answers import UndoPreview, UndoReceipt, UndoSample, View
 from rowcall.errors import Final
 from rowcall.model import Code
+from rowcall.words import counted
 
 _SHOWN = 10
 
@@ -89,23 +90,25 @@ def _require_consent(seen: UndoPreview, *, yes: bool, as_json: bool) -> None:
     if as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         told = "Nobody can be asked here whether that is meant."
         raise Final(Code.BAD_OPTION, told, hint="Say --yes to do it, or --dry-run to look.")
-    if not typer.confirm(f"Delete {seen.to_delete:,} rows and restore {seen.to_restore:,}?"):
+    if not typer.confirm(f"Delete {counted(seen.to_delete, 'row')} and restore {seen.to_restore:,}?"):
         raise Final(Code.INTERRUPTED, "Nothing was taken back.")
 
 
 def _show(console: Console, seen: UndoPreview) -> None:
-    console.print(f"[bold]{seen.to_delete:,}[/] rows would be deleted, [bold]{seen.to_restore:,}[/] restored")
+    deleted = counted(seen.to_delete, "row")
+    console.print(f"[bold]{deleted}[/] would be deleted, [bold]{seen.to_restore:,}[/] restored")
     if seen.fields:
         told = ", ".join(f"{name} in {count:,}" for name, count in seen.fields.items())
         console.print(f"[dim]restored: {literal(told)}[/]")
-    kept = {"were changed since": seen.changed, "are referred to by others": seen.blocked}
-    for why, count in kept.items():
+    kept = (seen.changed, "was changed", "were changed"), (seen.blocked, "is referred to", "are referred to")
+    for (count, one, several), by in zip(kept, ("since", "by others"), strict=True):
         if count:
-            console.print(f"[yellow]{count:,} {why}: they are kept[/]")
+            console.print(f"[yellow]{counted(count, one, several)} {by}, and kept[/]")
     show_dependents(console, seen.blocked_by)
-    for count, what in ((seen.gone, "are no longer there"), (seen.reverted, "were taken back already")):
-        if count:
-            console.print(f"[dim]{count:,} {what}[/]")
+    if seen.gone:
+        console.print(f"[dim]{counted(seen.gone, 'is', 'are')} no longer there[/]")
+    if seen.reverted:
+        console.print(f"[dim]{counted(seen.reverted, 'was', 'were')} taken back already[/]")
     if seen.samples:
         lines = [_line(sample) for sample in seen.samples[:_SHOWN]]
         console.print(table(("row", "key", "why", "before", "now"), lines, whole=3, width=console.width))

@@ -18,6 +18,7 @@ from rowcall.client.answers.values import Candidates, Value, ValueField, Values,
 from rowcall.errors import Final
 from rowcall.model import Code
 from rowcall.store.mappings import ColumnStatus
+from rowcall.words import counted
 
 _STATUSES: tuple[str, ...] = get_args(ColumnStatus)
 _COLOURS = {"UNRESOLVED": "yellow", "AUTO_MATCHED": "dim", "USER_CONFIRMED": "green", "USER_OVERRIDDEN": "green"}
@@ -72,7 +73,7 @@ def values(
         sys.stdout.write(document({**told, "updated": updated, "job": now}) + "\n")
         return
     if updated is not None:
-        screen().print(f"{updated:,} values are settled by that.")
+        screen().print(f"{counted(updated, 'value is', 'values are')} settled by that.")
     if now is not None:
         tell_job(now)
     else:
@@ -146,7 +147,7 @@ def _show(console: Console, job: str, page: Values) -> None:
 def _covered(field: ValueField) -> str:
     settled = field.values - field.unresolved
     left = f"; [yellow]{field.unresolved:,} left[/]" if field.unresolved else ""
-    told = f"{settled:,} values cover {field.covered_percent:g} % of rows"
+    told = f"{counted(settled, 'value covers', 'values cover')} {field.covered_percent:g} % of rows"
     return f"[bold]{literal(field.field)}[/]: {told}{left}"
 
 

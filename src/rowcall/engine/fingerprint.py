@@ -23,6 +23,7 @@ from rowcall.store.fingerprints import Finding, FingerprintCheck, Verdict, lines
 from rowcall.store.jobs import Job
 from rowcall.store.matching import Pair, pairs_by
 from rowcall.store.rows import read_rows
+from rowcall.words import counted
 
 _FINDINGS = 100
 _SHOWN = 200
@@ -157,7 +158,7 @@ def _judged(
 def _verdict(wanted: Fingerprint, matched: int, mismatched: int) -> tuple[Verdict, str]:
     told = f"{mismatched:,} of {matched:,} rows that are there by their key are about something else"
     if matched < wanted.least:
-        few = f"Only {matched:,} rows of the sample" if matched else "No row of the sample"
+        few = f"Only {counted(matched, 'row')} of the sample" if matched else "No row of the sample"
         return "pass", f"{few} could be compared with the target; {wanted.least:,} would tell something."
     share = mismatched / matched
     if mismatched and share >= wanted.abort:

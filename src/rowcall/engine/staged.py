@@ -22,6 +22,7 @@ from rowcall.store import matching, staging, writing
 from rowcall.store.copying import copy_out, json_text, jsonb_text, text_columns
 from rowcall.store.trial import Refused, Tried, try_halves
 from rowcall.store.violations import violations
+from rowcall.words import counted
 
 _WRITTEN = (Status.CREATED.value, Status.UPDATED.value, Status.UNCHANGED.value)
 
@@ -149,9 +150,13 @@ def _key_fields(work: Work) -> list[str | None]:
 def _write(connection: Connection[Any], work: Work, numbers: list[int] | None = None) -> None:
     changed = writing.write(connection, work.layout, numbers)
     if changed:
-        raise Retryable(
-            Code.DATABASE_BUSY, f"{changed:,} rows of {work.importer.target} were changed by others meanwhile."
-        )
+        raise _meanwhile(work, changed, "changed")
+
+
+def _meanwhile(work: Work, rows: int, what: str) -> Retryable:
+    table = work.importer.target
+    told = counted(rows, f"row of {table} was", f"rows of {table} were")
+    return Retryable(Code.DATABASE_BUSY, f"{told} {what} by others meanwhile.")
 
 
 def _violating(connection: Connection[Any], work: Work, rows: pl.DataFrame, *, sure: bool = False) -> dict[int, Issue]:
@@ -170,9 +175,7 @@ def _take_out(connection: Connection[Any], work: Work, rows: pl.DataFrame, issue
     """Take refused rows out, unless one is refused only because another import has just created it: that is a match."""
     asked = _by_key(work, rows.filter(pl.col("rowcall_number").is_in(list(issues))))
     if issues and (created := matching.matched_meanwhile(connection, work.layout, asked)):
-        raise Retryable(
-            Code.DATABASE_BUSY, f"{created:,} rows of {work.importer.target} were created by others meanwhile."
-        )
+        raise _meanwhile(work, created, "created")
     staging.remove(connection, list(issues))
 
 

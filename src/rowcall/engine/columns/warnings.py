@@ -22,6 +22,7 @@ from rowcall.store.edits import has_edits
 from rowcall.store.jobs import Job
 from rowcall.store.mappings import ColumnMapping, columns_of, sources_of
 from rowcall.store.rows import PROBLEMS, RowBatch, Sources, all_batches, read_rows
+from rowcall.words import counted
 
 _LOOKED_AT = 50_000
 """Rows that are looked at in a larger file."""
@@ -226,8 +227,9 @@ def _rivals(columns: Sequence[ColumnMapping]) -> Iterator[ColumnWarning]:
 def _lost(columns: Sequence[ColumnMapping]) -> Iterator[ColumnWarning]:
     for column in columns:
         if column.target_field is None and column.filled != 0:
-            values = "values" if column.filled is None else f"{column.filled:,} values"
-            told = f"Column {column.header!r} has {values} that go nowhere."
+            several, many = "values that go", column.filled
+            go = several if many is None else counted(many, "value that goes", several)
+            told = f"Column {column.header!r} has {go} nowhere."
             yield ColumnWarning(
                 kind="lost",
                 message=told,

@@ -18,6 +18,7 @@ from rowcall.store.grid import Wanted
 from rowcall.store.jobs import Job
 from rowcall.store.mappings import columns_of
 from rowcall.store.queries import query
+from rowcall.words import counted
 
 _SAMPLES = 10
 _OPEN = [Status.FAILED.value, Status.SKIPPED.value]
@@ -88,7 +89,8 @@ def replace_cells(
         SQL(query("count_wanted")).format(source=SQL("pg_temp.rowcall_wanted"))
     ).fetchone() or (0, 0)
     if token != _token(job, asked, rows, digest):
-        told = f"It is not what was counted: by now {rows:,} cells would be replaced, or something else."
+        now = counted(rows, "cell")
+        told = f"It is not what was counted: by now {now} would be replaced, or something else."
         raise Final(Code.NOT_AS_COUNTED, told, hint="Count again, and send the token of that.")
     connection.execute("ANALYZE pg_temp.rowcall_wanted")
     laid = lay_over(connection, job.id, "pg_temp.rowcall_wanted", who)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from rowcall.errors import FileRefused
 from rowcall.formats.workbook.sheet_cells import SheetSurvey
 from rowcall.model import Code
+from rowcall.words import counted
 
 
 def choose_sheet(sheets: Sequence[SheetSurvey], wanted: str | int | None) -> tuple[int, str]:
@@ -43,4 +44,4 @@ def sheet_names(sheets: Sequence[SheetSurvey], most: int = 20) -> str:
     if not sheets:
         return "none"
     more = f" and {len(sheets) - most} more" if len(sheets) > most else ""
-    return ", ".join(f"{sheet.name!r} ({sheet.rows:,} rows)" for sheet in sheets[:most]) + more
+    return ", ".join(f"{sheet.name!r} ({counted(sheet.rows, 'row')})" for sheet in sheets[:most]) + more
