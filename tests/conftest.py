@@ -1,6 +1,7 @@
 """Fixtures that need a real PostgreSQL."""
 
 import gc
+import os
 from collections.abc import Generator
 from zlib import crc32
 
@@ -41,6 +42,11 @@ def server() -> Generator[Server]:
         yield server
     finally:
         server.remove()
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors: tests also wait."""
+    return (os.cpu_count() or 1) + 1
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
