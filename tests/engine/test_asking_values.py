@@ -551,3 +551,14 @@ def test_two_who_confirm_the_same_values_at_once_wait_for_each_other_only_one_wa
         answering.confirm(connection, both.job)
     confirming.join()
     assert sql(database, "SELECT count(*) FROM rowcall.value_decision") == [(2,)]
+
+
+def test_spellings_that_are_to_be_created_create_one_row(tables: Database, tmp_path: Path) -> None:
+    country = Lookup("country", by="name", on_missing="ask", creates="name")
+    importer = declared("shop", id=Integer(), country_id=country)
+    asked = Asked(tables, tmp_path, importer, shops("NARNIA", "Narnia", "narnia", "Narnia", "Oz"), batch_rows=1)
+    asked.says(ValueUpdate(field="country_id", status="UNRESOLVED", create=True))
+    result = asked.confirms()
+    ids = result.values("country_id")
+    assert (len(set(ids[:4])), len(set(ids))) == (1, 2)
+    assert sql(tables, "SELECT name FROM country WHERE lower(name) = 'narnia'") == [("Narnia",)]

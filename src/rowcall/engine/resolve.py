@@ -118,13 +118,14 @@ def _by_policy(joined: pl.DataFrame, name: str, lookup: Lookup) -> Resolved:
     is_open = _is_open(name) & action.is_null()
     is_missing = is_open & pl.col("_keys").is_null()
     creates = (action == "create").fill_null(False) | (is_missing & pl.lit(policy == "create"))
+    within, named = pl.col("_scope").str.replace_all("\x1f", "\x1e"), pl.coalesce("_target", name)
     key = (
         pl.when(pl.col("_keys") == 1)
         .then(pl.col("_key"))
         .when(action == "use")
         .then(pl.col("_target"))
         .when(creates)
-        .then(pl.concat_str(pl.lit(TO_CREATE), pl.col("_scope").str.replace_all("\x1f", "\x1e"), pl.lit("\x1f"), name))
+        .then(pl.concat_str(pl.lit(TO_CREATE), within, pl.lit("\x1f"), named))
     )
     left_out = joined.filter(action == "skip")
     skipped = [left_out.select("number", *left_out_issue(name))] if left_out.height else []

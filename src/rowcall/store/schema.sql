@@ -244,7 +244,7 @@ CREATE TABLE rowcall.value_mapping (
     target_key    text,
     target_label  text,
     confidence    real NOT NULL DEFAULT 0,
-    basis         text CHECK (basis IN ('exact', 'synonym', 'folded', 'remembered', 'similar', 'person')),
+    basis         text CHECK (basis IN ('exact', 'synonym', 'folded', 'remembered', 'similar', 'new', 'person')),
     reason        text NOT NULL DEFAULT '',
     -- [{key, label, score}, ...]
     candidates    jsonb NOT NULL DEFAULT '[]',

@@ -97,6 +97,11 @@ def keep_matched(connection: Connection[Any], job_id: UUID, matched: pl.DataFram
     connection.execute(query("keep_matched"), {"id": job_id})
 
 
+def name_created(connection: Connection[Any], job_id: UUID) -> None:
+    """Have values that are the same without case and accents create one thing, by the spelling that most rows have."""
+    connection.execute(query("name_created"), {"id": job_id})
+
+
 def gathered_fields(connection: Connection[Any], job_id: UUID) -> set[str]:
     """The fields whose values were gathered."""
     return set(connection.cursor(row_factory=scalar_row).execute(query("value_fields"), {"id": job_id}))

@@ -47,7 +47,7 @@ class ValueAnswer(Wire):
     """What becomes of it; null while nobody has said so."""
     target: CandidateAnswer | None
     """What it stands for; while it is unresolved, what is proposed."""
-    basis: Literal["exact", "synonym", "folded", "remembered", "similar", "person"] | None
+    basis: Literal["exact", "synonym", "folded", "remembered", "similar", "new", "person"] | None
     """How that is known."""
     reason: str
     candidates: list[CandidateAnswer]

@@ -204,6 +204,7 @@ def confirm(connection: Connection[Any], job: Job) -> Job:
     require(job, "decide")
     if open_ := value_mappings.open_fields(connection, job.id):
         raise not_settled(job, open_)
+    value_mappings.name_created(connection, job.id)
     value_answers.remember_values(connection, job.id)
     connection.execute(query("set_wish"), {"id": job.id, "wish": None})
     return jobs.get_job(connection, str(job.id))

@@ -29,11 +29,15 @@ def concerns(connection: Connection[Any], job: Job, importer: type[Importer]) ->
     if issubclass(importer, WholeFileImporter):
         return False
     fields = _askable(importer)
-    if any(field.on_missing == "ask" for field in fields.values()):
+    if any(field.on_missing in _GATHERED for field in fields.values()):
         return True
     if not fields:
         return False
     return not value_mappings.remembered_fields(connection, job.organisation_id, job.importer).isdisjoint(fields)
+
+
+_GATHERED = ("ask", "create")
+"""What is asked about once, and what is created by one spelling, is known of the whole file before the first batch."""
 
 
 def _askable(importer: type[Importer]) -> dict[str, Lookup | Choice]:
@@ -52,6 +56,7 @@ def gather_values(connection: Connection[Any], work: Work) -> None:
                 asks = _askable(work.importer)[name].on_missing == "ask"
                 value_mappings.keep_gathered(connection, work.job.id, name, asks=asks)
                 match_values(connection, work, name)
+            value_mappings.name_created(connection, work.job.id)
 
 
 def _next_fields(connection: Connection[Any], work: Work) -> list[str]:
@@ -61,7 +66,7 @@ def _next_fields(connection: Connection[Any], work: Work) -> list[str]:
     asked = [
         name
         for name, field in _askable(work.importer).items()
-        if name in given and (field.on_missing == "ask" or name in remembered) and name not in work.own_lookups
+        if name in given and (field.on_missing in _GATHERED or name in remembered) and name not in work.own_lookups
     ]
     done = value_mappings.gathered_fields(connection, work.job.id)
     unsettled = {each.field for each in value_mappings.open_fields(connection, work.job.id)}

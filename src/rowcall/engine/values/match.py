@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 from psycopg import Connection
 
+from rowcall.engine.resolve import TO_CREATE
 from rowcall.engine.values.known import Known, known_of
 from rowcall.engine.values.similar import MOST_ENTRIES, PROPOSED, similar, words
 from rowcall.engine.work import Work
@@ -35,7 +36,8 @@ def _scope_labels(connection: Connection[Any], work: Work, name: str, values: pl
     if not isinstance(work.importer.fields.get(within or ""), Lookup):
         return scopes.replace("", None).alias("scope_label")
     labels = known_of(work.importer, within or "").labels(connection, scopes.unique().to_list())
-    return scopes.replace_strict(labels, default=None, return_dtype=pl.String).alias("scope_label")
+    created = {scope: scope.rpartition("\x1f")[2] for scope in scopes.unique() if scope.startswith(TO_CREATE)}
+    return scopes.replace_strict({**labels, **created}, default=None, return_dtype=pl.String).alias("scope_label")
 
 
 def _matched(connection: Connection[Any], work: Work, name: str, known: Known, values: pl.DataFrame) -> pl.DataFrame:
@@ -52,7 +54,11 @@ def _matched(connection: Connection[Any], work: Work, name: str, known: Known, v
         _at_odds(connection, known, found.filter(at_odds)),
     ]
     left = found.filter(~exact & ~recalled)
-    return pl.concat([*parts, _by_likeness(connection, known, left)]) if left.height else pl.concat(parts)
+    if left.height:
+        field = work.importer.fields[name]
+        creates = isinstance(field, Lookup) and field.on_missing == "create"
+        parts.append(_by_likeness(connection, known, left, creates=creates))
+    return pl.concat(parts)
 
 
 def _still_there(connection: Connection[Any], known: Known, said: pl.DataFrame) -> pl.DataFrame:
@@ -129,13 +135,14 @@ def _open(values: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:
 # ------------------------------------------------------------------------------------------- what is not there as it is
 
 
-def _by_likeness(connection: Connection[Any], known: Known, values: pl.DataFrame) -> pl.DataFrame:
-    """Values that no look finds, or finds several times: without case and accents, then by likeness."""
+def _by_likeness(connection: Connection[Any], known: Known, values: pl.DataFrame, *, creates: bool) -> pl.DataFrame:
+    """Values that no look finds, or finds several times: without case and accents, then created or by likeness."""
     same, entries = _folded_alike(connection, known, values)
     counted = same.group_by("id").agg(pl.col("key").n_unique().alias("same"), pl.col("key", "label").first())
     values = values.drop("key").join(counted, on="id", how="left", maintain_order="left")
     one = values.filter((pl.col("same") == 1) & pl.col("keys").is_null())
-    several = values.filter((pl.col("same") > 1) | (pl.col("keys") > 1))
+    new = values.filter(pl.col("keys").is_null() & (pl.col("same").fill_null(0) != 1) & pl.lit(creates))
+    several = values.filter((pl.col("same") > 1) | (pl.col("keys") > 1)).join(new, on="id", how="anti")
     settled = one.select(
         "id",
         *_settled("use", pl.col("key"), pl.col("label")),
@@ -147,8 +154,20 @@ def _by_likeness(connection: Connection[Any], known: Known, values: pl.DataFrame
     called = pl.lit(known.called)
     fits = pl.format("fits {} rows of {}", pl.max_horizontal("same", pl.col("keys").cast(pl.UInt32)), called)
     questions = _open(several.select("id", fits.alias("reason")), same.with_columns(score=pl.lit(100, pl.Int64)))
-    rest = values.filter(pl.col("same").is_null() & pl.col("keys").is_null())
-    return pl.concat([settled, questions, _alike(known, rest, entries)])
+    rest = values.filter(pl.col("same").is_null() & pl.col("keys").is_null()).join(new, on="id", how="anti")
+    return pl.concat([settled, _new(known, new), questions, _alike(known, rest, entries)])
+
+
+def _new(known: Known, values: pl.DataFrame) -> pl.DataFrame:
+    """Values of which the importer says that what they name is created."""
+    return values.select(
+        "id",
+        *_settled("create", pl.lit(None, pl.String), pl.lit(None, pl.String)),
+        pl.lit(1.0, pl.Float32).alias("confidence"),
+        pl.lit("new").alias("basis"),
+        pl.lit(f"is not in {known.called}, and is created").alias("reason"),
+        pl.lit("[]").alias("candidates"),
+    )
 
 
 def _folded_alike(

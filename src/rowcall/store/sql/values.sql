@@ -5,7 +5,7 @@ WHERE job_id = %(id)s AND status <> 'UNRESOLVED' AND basis <> 'exact'
 
 -- said_of_values --
 -- What was decided of some values of a field.
-SELECT g.value, g.scope, v.action, v.target_key
+SELECT g.value, g.scope, v.action, CASE v.action WHEN 'create' THEN v.target_label ELSE v.target_key END
 FROM unnest(%(values)s::text[], %(scopes)s::text[]) g (value, scope)
 JOIN rowcall.value_mapping v ON v.job_id = %(id)s AND v.digest = rowcall.value_digest(%(field)s, g.scope, g.value)
 WHERE v.status <> 'UNRESOLVED' AND v.basis <> 'exact'
@@ -60,6 +60,13 @@ ORDER BY id LIMIT %(most)s
 UPDATE rowcall.value_mapping v SET status = m.status, action = m.action, target_key = m.target_key, target_label = m.target_label,
     confidence = m.confidence, basis = m.basis, reason = m.reason, candidates = m.candidates, scope_label = m.scope_label
 FROM rowcall_matched m WHERE v.job_id = %(id)s AND v.id = m.id
+
+-- name_created --
+-- What is created for values that are the same without case and accents is named once: as the first, the most frequent, is.
+UPDATE rowcall.value_mapping v SET target_label = g.name
+FROM (SELECT id, first_value(value) OVER (PARTITION BY field, scope, folded ORDER BY id) AS name
+      FROM rowcall.value_mapping WHERE job_id = %(id)s AND action = 'create' AND folded <> '') g
+WHERE v.job_id = %(id)s AND v.id = g.id AND v.target_label IS DISTINCT FROM g.name
 
 -- add_value_field --
 -- The values of a field are gathered.
