@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
+import pytest
 
 from .conftest import Site
 from .test_imports import sent
@@ -233,9 +234,10 @@ def test_a5_a_template_is_saved_from_a_job_and_applied_at_upload(site: Site) -> 
     assert sent(site, config=config).json()["code"] == "TEMPLATE_NOT_FOUND"
 
 
-def test_a5_a_file_that_has_drifted_from_its_template_is_asked_about(site: Site) -> None:
+@pytest.mark.parametrize("ask", ["always", "unsure"])
+def test_a5_a_file_that_has_drifted_from_its_template_is_asked_about(site: Site, ask: str) -> None:
     save(site, settled(site))
-    config = '{"ask": "always", "template": {"sourceSystem": "crm", "variant": "weekly"}}'
+    config = f'{{"ask": "{ask}", "template": {{"sourceSystem": "crm", "variant": "weekly"}}}}'
     job = waiting(site, "Last,Kontakt,First,size\nDoe,zoe@example.org,Zoe,44\n", config)
     assert job["state"] == "COLUMN_MAPPING"
     told = site.client.get(f"/v1/imports/{job['id']}/column-mappings/warnings").json()["warnings"]

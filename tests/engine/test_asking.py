@@ -137,3 +137,31 @@ def test_a_job_that_waits_can_be_paused_and_cancelled(table: Database, tmp_path:
 def test_a_declaration_says_what_it_can_be() -> None:
     with pytest.raises(Final, match="columns is 'sometimes'; one of never, unsure, always is expected"):
         declared("t", flow=Flow(columns="sometimes"), id=Integer())  # pyright: ignore[reportArgumentType] (the mistake)
+
+
+def test_a_blank_value_for_all_rows_is_none_for_a_required_field(table: Database, tmp_path: Path) -> None:
+    asked = Asked(table, tmp_path, UNSURE, "id,email\n1,a@x.org\n")
+    asked.says(constants={"first_name": " "})
+    with pytest.raises(NotSettled) as caught:
+        asked.confirms()
+    assert [each["field"] for each in caught.value.missing] == ["first_name"]
+    asked.says(constants={"first_name": "Ann"})
+    assert asked.confirms().values("first_name") == ["Ann"]
+
+
+def test_a_column_that_gave_way_to_a_value_for_all_rows_is_not_left_out_next_time(
+    table: Database, tmp_path: Path
+) -> None:
+    asked = Asked(table, tmp_path, ALWAYS, "id,given name,mail\n1,Ann,a@x.org\n")
+    asked.says(constants={"email": "all@x.org"})
+    assert asked.confirms().values("email") == ["all@x.org"]
+    again = Asked(table, tmp_path, UNSURE, "id,given name,mail\n2,Bob,b@x.org\n")
+    assert again.told()[2] == ("mail", "email", "AUTO_MATCHED")
+
+
+def test_of_columns_headed_alike_the_one_that_was_mapped_is_remembered(table: Database, tmp_path: Path) -> None:
+    asked = Asked(table, tmp_path, UNSURE, "id,Wer,wer\n1,Ann,x\n")
+    asked.says(ColumnUpdate(position=1, target_field="first_name"), ColumnUpdate(position=2, ignore=True))
+    asked.confirms()
+    again = Asked(table, tmp_path, UNSURE, "id,Wer\n2,Bob\n")
+    assert again.result().values("first_name") == ["Ann", "Bob"]

@@ -38,11 +38,13 @@ def remember(
     decided: Iterable[tuple[str, str | None]],
     who: str,
 ) -> None:
-    """Keep decisions, each a header and its field. Those of the same header are replaced.
+    """Keep decisions, each a header and its field. Those of the same header are replaced; of columns of one file that
+    are headed alike, one that goes to a field counts before those that are left out.
 
     In the order of the headers, whoever keeps some: two who do so at once wait for each other, and no longer.
     """
-    by_header = {normal(written): (written, name) for written, name in decided}
+    left_out_first = sorted(decided, key=lambda each: each[1] is not None)
+    by_header = {normal(written): (written, name) for written, name in left_out_first}
     about = {"organisation": organisation, "importer": importer, "by": who}
     given = [
         {"id": new_id(), "header": header, "written": written, "field": name, **about}

@@ -72,14 +72,15 @@ class Missing:
 def asks(connection: Connection[Any], job: Job, importer: type[Importer]) -> bool:
     """Whether a person is to say something before the job goes on.
 
-    A template that fits the file has said it all.
+    A template that fits the file has said it all; a file that has drifted from its own is a question.
     """
     columns = columns_of(connection, job.id)
     if not is_asked(importer, job.config, columns):
         return False
     template = template_of(connection, job)
-    fits = template is not None and not drift_of(template, columns).breaks
-    always = asking(importer, job.config) == "always" and not fits
+    if template is not None and drift_of(template, columns).breaks:
+        return True
+    always = asking(importer, job.config) == "always" and template is None
     if any(column.status in (_ASKED_ALWAYS if always else ("UNRESOLVED",)) for column in columns):
         return True
     return bool(missing_fields(importer, columns, job.config, needed_by(connection, importer)))
@@ -97,7 +98,8 @@ def missing_fields(
     if not columns:
         return []  # a file without records
     statuses = (*_SETTLED, "UNRESOLVED") if proposed else _SETTLED
-    given = {*config.constants, *(column.target_field for column in columns if column.status in statuses)}
+    constant = {name for name, value in config.constants.items() if value.strip()}
+    given = {*constant, *(column.target_field for column in columns if column.status in statuses)}
     return [
         Missing(name, _near(importer, name, columns))
         for name in required_without(usable(importer, config), given, needed)
@@ -228,9 +230,13 @@ def _column(columns: Mapping[int, ColumnMapping], position: int) -> ColumnMappin
 
 
 def _freed(column: ColumnMapping, who: str) -> ColumnMapping:
-    told = f"{column.target_field} was given another value"
+    told = _told_freed(column.target_field)
     lost = replace(column, target_field=None, status="UNRESOLVED", reason=told, date_order=None, place=0)
     return replace(lost, decimal_mark=None, decided_by=who)
+
+
+def _told_freed(name: str | None) -> str:
+    return f"{name} was given another value"
 
 
 def _constants(config: JobConfig, said: Mapping[str, str | None], given: set[str | None]) -> dict[str, str]:
@@ -268,7 +274,9 @@ def confirm(connection: Connection[Any], job: Job, importer: type[Importer], nee
     open_ = {column.position: _accepted(column, who) for column in columns if column.status in _ASKED_ALWAYS}
     decide_columns(connection, job.id, list(open_.values()))
     connection.execute(query("set_wish"), {"id": job.id, "wish": None})
-    settled = [open_.get(column.position, column) for column in columns]
+    # one that gave way to a value for all rows was not left out for good: that value isn't remembered
+    gave_way = {_told_freed(name) for name in job.config.constants}
+    settled = [open_.get(column.position, column) for column in columns if column.reason not in gave_way]
     remember(connection, job.organisation_id, job.importer, _worth_remembering(settled), who)
     return jobs.get_job(connection, str(job.id))
 
