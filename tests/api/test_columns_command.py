@@ -106,6 +106,8 @@ def test_x5_columns_are_reopened_before_anything_is_written(site: Site, place: P
     place.go_on(job)
     assert place.state(job) == "VALIDATED"
     assert place.json("preview", job["number"])["counts"]["created"] == 2
+    if url := place.settings.get("ROWCALL_SERVER"):
+        assert f"--server {url}" in place.run("preview", job["number"], "--server", url).out
     assert names(site) == []
 
 

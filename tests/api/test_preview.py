@@ -43,6 +43,7 @@ def test_preview_tells_what_submit_then_does(site: Site, job: dict[str, Any]) ->
     items = site.client.get(f"/v1/imports/{job['id']}/items").json()["items"]
     assert [each["status"] for each in items] == ["updated", "created", "failed"]
     assert items[0]["changes"] == {"name": ["Old", "A"]}
+    assert site.client.get(f"/v1/imports/{job['id']}/items/1").json() == items[0]
     assert _submit(site, job, answer.headers["etag"]).status_code == 202
     assert _preview(site, job).json()["submittedAt"]
     site.worker.advance(job["id"])

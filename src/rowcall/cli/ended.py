@@ -12,7 +12,7 @@ from rich.markup import escape as literal
 
 from rowcall.cli.jobs import coloured
 from rowcall.cli.rows import issues_table
-from rowcall.cli.screen import document, screen, visible
+from rowcall.cli.screen import document, screen, there, visible
 from rowcall.client.answers import Fingerprint, Item, Job
 from rowcall.engine.failures import failure_document, failure_of
 from rowcall.errors import Final, RowcallError
@@ -191,5 +191,4 @@ def _ways_on(job: Job, server: str | None) -> list[tuple[str, str]]:
     """What can be done with a job that waits: what it is for, and the command."""
     if job.dry_run and job.state == State.VALIDATED:
         return []
-    there = f" --server {server}" if server else ""
-    return [(what, f"rowcall {name} {job.number}{there}") for name, what in _WAYS.get(job.state, {}).items()]
+    return [(what, f"rowcall {name} {job.number}{there(server)}") for name, what in _WAYS.get(job.state, {}).items()]

@@ -10,7 +10,7 @@ from rich.markup import escape as literal
 from rowcall.cli.desk import Desk, Server, desk
 from rowcall.cli.moves import tell_job
 from rowcall.cli.options import AsJson
-from rowcall.cli.screen import document, screen, short, table, visible
+from rowcall.cli.screen import document, screen, short, table, there, visible
 from rowcall.client.answers.columns import ColumnAnswers, ColumnMapping, ColumnMappings, ColumnUpdate, Join
 from rowcall.errors import Final
 from rowcall.formats.columns import normal
@@ -81,7 +81,7 @@ def map_columns(
             if now.waiting:
                 screen().print(
                     "It waits for you. Say more with --set, --ignore, --const, --join; "
-                    f"then let it go on: rowcall map {job} --confirm"
+                    f"then let it go on: rowcall map {job} --confirm{there(server)}"
                 )
 
 

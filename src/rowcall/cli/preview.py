@@ -10,7 +10,7 @@ from rowcall.cli.desk import Server, client_of, desk, only_here
 from rowcall.cli.ended import failing
 from rowcall.cli.jobs import coloured
 from rowcall.cli.options import AsJson
-from rowcall.cli.screen import document, screen, table
+from rowcall.cli.screen import document, screen, table, there
 from rowcall.client.answers import Preview
 from rowcall.model import State
 from rowcall.words import counted
@@ -28,7 +28,7 @@ def preview(job: _Job, as_json: AsJson = False, server: Server = None) -> None:
     else:
         show_plan(screen(), made)
         if made.state == State.VALIDATED:
-            how = f"rowcall submit {made.number} --plan {made.digest}"
+            how = f"rowcall submit {made.number} --plan {made.digest}{there(server)}"
             screen().print(f"Commit it with: [bold]{how}[/]", soft_wrap=True)
 
 

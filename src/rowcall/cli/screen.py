@@ -64,3 +64,8 @@ def short(text: str, most: int) -> str:
 def document(value: object) -> str:
     """A JSON document for a program and, indented, for a person."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def there(server: str | None) -> str:
+    """What a command that is told needs behind it to ask the same server."""
+    return f" --server {server}" if server else ""

@@ -45,7 +45,9 @@ WHERE d.job_id = %(id)s AND d.row_number = ANY (%(numbers)s)
 
 -- row_to_edit --
 -- A row with what became of it.
-SELECT number AS row, line, status, issues, cells, target_key, attempt, at, original, revision FROM rowcall.row_status
+SELECT number AS row, line, status, issues, cells, target_key, attempt, at, original, revision,
+       result -> 'changes' AS changes
+FROM rowcall.row_status
 WHERE job_id = %(id)s AND number = %(number)s
 
 -- edits_of --
