@@ -14,6 +14,8 @@ from psycopg import Connection
 
 from rowcall import Boolean, Choice, Date, Final, Flow, Importer, Integer, Text
 from rowcall.engine import moves
+from rowcall.engine.columns.answering import ColumnUpdate
+from rowcall.engine.columns.templates import apply_template, save_from
 from rowcall.engine.context import scope_of, with_context
 from rowcall.engine.corrections.edit import edit_row
 from rowcall.engine.preview.documents import preview_of
@@ -23,8 +25,9 @@ from rowcall.errors import RowcallError, WrongState
 from rowcall.model import Code, State
 from rowcall.store import jobs, scopes
 from rowcall.store.db import Database
-from rowcall.store.jobs import Job, JobConfig
+from rowcall.store.jobs import Job, JobConfig, TemplateKey
 
+from .asked import Asked
 from .importing import declared, run_import, settings_for, sql
 
 TABLE = "CREATE TABLE t (id int PRIMARY KEY, note text, registration text)"
@@ -84,6 +87,27 @@ def test_a6_the_context_is_kept_with_the_job_and_fills_the_field_of_its_name(des
     assert (job.context, job.scope_key) == ({"registration": "R\u00e9"}, "R\u00e9")
     desk.runs(desk.submits(job))
     assert sql(desk.database, "SELECT id, note, registration FROM t") == [(1, "a", "R\u00e9")]
+
+
+def test_neither_a_template_nor_a_person_says_otherwise(desk: Desk, tmp_path: Path) -> None:
+    """Rows go where the scope of their job is."""
+    key, database = TemplateKey("crm", "usual"), desk.database
+    first = desk.runs(desk.brings("id,note\n1,a\n", "R1"))
+    waits = Asked(database, tmp_path, SCOPED, "id,note,r\n2,b,R9\n", context={"registration": "R2"}, ask="always")
+    with database.connect() as connection, connection.transaction():
+        assert save_from(connection, first, key, "ann").constants == {}
+        connection.execute(
+            'UPDATE rowcall.mapping_template SET constants = \'{"registration": "R1"}\''
+        )  # as it was saved
+        apply_template(connection, waits.job, SCOPED, key, "ann")
+    waits.says(constants={"registration": "R2"})
+    for other in ("R7", None):
+        with pytest.raises(Final, match="the context of this job says so"):
+            waits.says(constants={"registration": other})
+    with pytest.raises(Final, match="the context of this job says so"):
+        waits.says(ColumnUpdate(position=2, target_field="registration"))
+    desk.runs(desk.submits(waits.goes_on()))
+    assert sql(database, "SELECT id, registration FROM t") == [(2, "R2")]
 
 
 def test_a_column_of_the_file_doesn_t_say_otherwise(desk: Desk) -> None:

@@ -10,7 +10,7 @@ from psycopg import Connection
 from rowcall.engine.columns.asking import asking, is_asked
 from rowcall.engine.columns.map import near_miss, required_without
 from rowcall.engine.columns.templates import drift_of, template_of
-from rowcall.engine.columns.usable import check_usable, usable
+from rowcall.engine.columns.usable import check_free, check_usable, usable
 from rowcall.engine.moves import require
 from rowcall.engine.work import needed_by
 from rowcall.errors import Final, NotSettled
@@ -137,6 +137,8 @@ def update(
     require(job, "map")
     for name in _named(said):
         check_usable(importer, name, job.config)
+        if name not in said.constants or said.constants[name] != job.config.context.get(name):
+            check_free(name, job.config)
     columns = {column.position: column for column in columns_of(connection, job.id)}
     changed = _changed(columns, said, who)
     given = {column.target_field for column in changed.values()} - {None}

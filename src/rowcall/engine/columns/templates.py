@@ -114,7 +114,7 @@ def _longest_in_order(places: Sequence[int]) -> set[int]:
 def save_from(connection: Connection[Any], job: Job, key: TemplateKey, who: str) -> Template:
     """A template of a job's columns as they are. Called in a transaction.
 
-    Refused while nothing is settled about them.
+    Refused while nothing is settled about them. What the file was about is for the next one to tell.
     """
     columns = columns_of(connection, job.id)
     if job.state is State.UPLOADED or not columns or any(column.status == "UNRESOLVED" for column in columns):
@@ -134,7 +134,8 @@ def save_from(connection: Connection[Any], job: Job, key: TemplateKey, who: str)
         )
         for column in columns
     ]
-    new = NewTemplate(key=key, importer=job.importer, columns=saved, constants=job.config.constants)
+    own = {name: text for name, text in job.config.constants.items() if name not in job.config.context}
+    new = NewTemplate(key=key, importer=job.importer, columns=saved, constants=own)
     return save_template(connection, job.organisation_id, new, who)
 
 
@@ -147,7 +148,7 @@ def apply_template(
     template = find_template(connection, job.organisation_id, job.importer, key)
     columns = columns_of(connection, job.id)
     fields = usable(importer, job.config)
-    constants = {name: value for name, value in template.constants.items() if name in fields}
+    constants = {name: value for name, value in (template.constants | job.config.context).items() if name in fields}
     applied = [replace(column, decided_by=who) for column in from_template(fields, template, columns, set(constants))]
     given = {*constants, *(column.target_field for column in applied)} - {None}
     touched = {column.position for column in applied}

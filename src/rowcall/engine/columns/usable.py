@@ -23,3 +23,10 @@ def check_usable(importer: type[Importer], name: str, config: JobConfig) -> None
     if name not in usable(importer, config):
         told = f"This job has no field {name!r}: {importer.name} has it only where {condition_of(importer, name)}."
         raise Final(Code.BAD_MAPPING, told, hint="Leave it out, or upload the file with another mode or context.")
+
+
+def check_free(name: str, config: JobConfig) -> None:
+    """Refuse a field that the context of a job has told already: its scope goes by that."""
+    if name in config.context:
+        told = f"{name!r} is {config.context[name]!r} in all rows: the context of this job says so."
+        raise Final(Code.BAD_MAPPING, told, hint="Leave it out, or upload the file with another context.")
