@@ -124,7 +124,7 @@ def _deed(
             "status": edited.status,
             "issues": edited.issues,
             "alone": edited.alone,
-            "job": job_document(edited.job, jobs.counts_of(connection, edited.job)),
+            "job": job_document(edited.job, jobs.counts_of(connection, edited.job), importer),
         }
     if edited.job.state is not before.state:
         with at.connection(caller) as connection:
@@ -170,7 +170,7 @@ def replace_items(job_id: UUID, asked: ReplaceRequest, at: TheService, caller: T
         if done.job.state in WORKING:
             nudge(connection, before.id)
         audit(connection, caller, "import.replace", before.id, {"number": before.number, "rows": done.laid.rows})
-        job = job_document(done.job, jobs.counts_of(connection, done.job))
+        job = job_document(done.job, jobs.counts_of(connection, done.job), importer)
     if done.job.state is not before.state:
         with at.connection(caller) as connection:
             observe.moved(connection, before, done.job)
