@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import resource
+import socket
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -99,7 +100,36 @@ def test_a_file_that_is_too_large_leaves_nothing(site: Site) -> None:
 def test_what_is_wrong_with_a_request_is_told(site: Site, fields: dict[str, str], status: int, code: str) -> None:
     answer = sent(site, **fields)
     assert (answer.status_code, answer.json()["code"]) == (status, code)
-    assert site.client.get("/v1/imports").json()["items"] == []
+    assert (site.client.get("/v1/imports").json()["items"], stored(site)) == ([], [])
+
+
+def test_what_could_be_meant_in_two_ways_or_means_nothing_makes_no_job(site: Site) -> None:
+    dry, file = '{"dryRun": true}', {"file": ("users.csv", USERS)}
+    url, users = {"url": "http://127.0.0.1:9/users.csv", "importer": "users"}, {"importer": "users"}
+    answers: dict[str, Any] = {
+        "body/confg": site.client.post("/v1/imports", data={**users, "confg": dry}, files=file),
+        "query/importer": site.client.post("/v1/imports?importer=articles", data=users, files=file),
+        "query/config": site.client.post("/v1/imports", params={"config": dry}, json=url),
+        "query/fileName": site.client.post("/v1/imports?fileName=a.csv", json=url),
+        "query/context": site.client.post("/v1/imports?importer=users&context=1", content=USERS),
+        "query/pageSize": site.client.get("/v1/imports?pageSize=1&pageSize=2"),
+    }
+    told = {place: (answer.status_code, answer.json()["errors"][0]["at"]) for place, answer in answers.items()}
+    assert told == {place: (422, place) for place in answers}
+    assert (site.client.get("/v1/imports").json()["items"], stored(site)) == ([], [])
+
+
+def test_a_file_without_its_importer_is_refused_before_it_has_come(site: Site) -> None:
+    head = b"POST /v1/imports?importer=user HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100000\r\n\r\n"
+    with socket.create_connection((site.client.base_url.host, site.client.base_url.port or 80), timeout=30) as to:
+        to.sendall(head)
+        assert to.recv(100).startswith(b"HTTP/1.1 404")
+
+
+def test_texts_of_a_form_may_have_names_of_files(site: Site) -> None:
+    parts = {"config": ("blob", '{"dryRun": true}', "application/json"), "file": ("users.csv", USERS)}
+    answer = site.client.post("/v1/imports", data={"importer": "users"}, files=parts)
+    assert (answer.status_code, answer.json()["dryRun"]) == (202, True)
 
 
 def test_jobs_are_listed_page_by_page(site: Site) -> None:

@@ -407,3 +407,19 @@ def _disk_full_for(stat: Any, real: Any) -> Any:
         return real(handle, *given)
 
     return fails
+
+
+def test_what_would_be_misunderstood_begins_no_upload(site: Site) -> None:
+    given = {**TUS, "Upload-Length": "5", "Upload-Metadata": metadata(importer="users")}
+    doubled = f"{metadata(importer='users')},{metadata(importer='articles')}"
+    for headers in (
+        {**given, "Upload-Concat": "partial"},
+        {**TUS, "Upload-Concat": "final;/v1/uploads/a"},
+        {**given, "Upload-Metadata": doubled},
+    ):
+        answer = site.client.post("/v1/uploads", headers=headers)
+        assert (answer.status_code, answer.json()["code"]) == (400, "BAD_REQUEST")
+    place = created(site)
+    answer = patched(site.client, place, CONTENT + b"more", 0)
+    assert (answer.status_code, answer.json()["code"]) == (413, "FILE_TOO_LARGE")
+    assert "Upload-Length" in answer.json()["detail"]

@@ -21,7 +21,7 @@ from rowcall.api.models.jobs import JobAnswer, JobPage
 from rowcall.api.models.wire import Text
 from rowcall.api.openapi import headers, links, ref, refusals
 from rowcall.api.service import Caller, ListCaller, Service, TheCaller, TheService
-from rowcall.api.uploads import Upload, received
+from rowcall.api.uploads import Form, Upload, received
 from rowcall.api.urls import UrlImport, named, names_url
 from rowcall.engine import observe
 from rowcall.engine.context import scope_of
@@ -119,15 +119,12 @@ async def create_import(
     Or have it fetched: JSON without `?importer=` tells from where. The same `Idempotency-Key` with the same content
     gives the same job.
     """
-    async with _upload(request, at, file_name) as upload:
-        if config is not None and "config" not in upload.fields:
-            upload.fields["config"], upload.config_at = config, "query/config"
-        if context is not None:
-            upload.fields.setdefault("context", context)
-        name = upload.fields.get("importer") or importer
-        if not name:
-            raise Final(Code.BAD_REQUEST, "It isn't said which importer the file is for.", hint="Give `importer`.")
-        job, is_new = await asyncio.to_thread(begin_import, at, caller, upload, name, key)
+    given = {"importer": importer, "config": config, "context": context}
+    asked = {name: text for name, text in given.items() if text is not None}
+    async with _upload(request, at, file_name, asked) as upload:
+        upload.config_at = _config_at(upload.fields, asked)
+        upload.fields = _all_told(upload.fields, asked)
+        job, is_new = await asyncio.to_thread(begin_import, at, caller, upload, upload.fields["importer"], key)
     response.headers["Location"] = f"/v1/imports/{job.id}"
     if not is_new:
         response.status_code = 200
@@ -135,10 +132,44 @@ async def create_import(
     return JobAnswer.model_validate(job_document(job, jobs.JobCounts(), None))
 
 
-def _upload(request: Request, at: Service, file_name: str | None) -> AbstractAsyncContextManager[Upload]:
+def _upload(
+    request: Request, at: Service, file_name: str | None, asked: Mapping[str, str]
+) -> AbstractAsyncContextManager[Upload]:
     if names_url(request):
+        if file_name is not None:
+            raise _twice("fileName")
         return named(request, at.settings)
-    return received(request, file_store(at.settings), name=file_name or "upload", most=at.settings.max_upload)
+
+    def check(fields: Mapping[str, str]) -> None:
+        told = _all_told(fields, asked)
+        about = told.get("context", "{}")
+        asked_for(at, told["importer"], told.get("config", "{}"), about, config_at=_config_at(fields, asked))
+
+    form = Form(frozenset({"importer", "config", "context"}), check)
+    store, most = file_store(at.settings), at.settings.max_upload
+    return received(request, store, name=file_name or "upload", most=most, form=form)
+
+
+def _config_at(fields: Mapping[str, str], asked: Mapping[str, str]) -> str:
+    """Where in the request the configuration is, or would be."""
+    return "body/config" if fields and ("config" in fields or "config" not in asked) else "query/config"
+
+
+def _all_told(fields: Mapping[str, str], asked: Mapping[str, str]) -> dict[str, str]:
+    """What a body and its address say together. Where they disagree, nobody knows what is meant."""
+    for name in asked:
+        if fields.get(name, asked[name]) != asked[name]:
+            raise _twice(name)
+    told = {**asked, **fields}
+    if not told.get("importer"):
+        raise Final(Code.BAD_REQUEST, "It isn't said which importer the file is for.", hint="Give `importer`.")
+    return told
+
+
+def _twice(name: str) -> Final:
+    told = f"`{name}` is in the address, and something else in the body."
+    wrong = [{"at": f"query/{name}", "message": "The body tells it"}]
+    return DoesNotFit(Code.BAD_REQUEST, told, hint="Give it in one place.", errors=wrong)
 
 
 def begin_import(

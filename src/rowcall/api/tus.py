@@ -100,7 +100,7 @@ _CHECKSUM = header_parameter(
 )
 _METADATA = header_parameter(
     "Upload-Metadata",
-    "`importer`, and `filename`, `config`, `idempotencyKey` if there are any; the values in base64.",
+    "`importer`, and `filename`, `config`, `context`, `idempotencyKey` if there are any; the values in base64.",
     required=True,
     examples=["importer dXNlcnM=,filename dXNlcnMuY3N2"],
 )
@@ -182,6 +182,8 @@ async def create_upload(
     upload_checksum: _Header = None,
 ) -> Response:
     """Begin an upload, with the first bytes or none in the body. What it is for is checked before any byte comes."""
+    if "upload-concat" in request.headers:  # a piece would be imported as if it were the file
+        raise Final(Code.BAD_REQUEST, "Uploads can't be put together from others: Upload-Concat isn't spoken here.")
     length = _number("Upload-Length", upload_length)
     if length > at.settings.max_upload:
         raise too_large(at.settings.max_upload)
@@ -331,7 +333,9 @@ def _import_address(upload: Upload) -> str | None:
 
 
 def _number(name: str, text: str | None) -> int:
-    if text is None or not text.isascii() or not text.isdigit() or len(text) > 18:
+    if text is None:
+        raise Final(Code.BAD_REQUEST, f"{name} is missing; a whole number from 0 is expected.")
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
         raise Final(Code.BAD_REQUEST, f"{name} is {text!r}; a whole number from 0 is expected.")
     return int(text)
 
@@ -352,6 +356,8 @@ def _metadata(text: str) -> dict[str, str]:
     told: dict[str, str] = {}
     for pair in filter(None, (each.strip() for each in text.split(","))):
         name, _, value = pair.partition(" ")
+        if name in told:
+            raise Final(Code.BAD_REQUEST, f"Upload-Metadata has {name!r} twice.")
         try:
             told[name] = base64.b64decode(value, validate=True).decode()
         except ValueError as error:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect
 
 from rowcall.engine.failures import failure_of
-from rowcall.errors import Final
+from rowcall.errors import DoesNotFit, Final
 from rowcall.model import Code
 from rowcall.store.files.filestore import Incoming, StoredFile, too_large
 
@@ -49,21 +49,36 @@ class Upload:
     url_with_secrets: str | None = field(default=None, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What is expected beside a file: the names of a form's fields, and what has to be right with all that is told."""
+
+    names: frozenset[str] = frozenset()
+    check: Callable[[Mapping[str, str]], object] = lambda _: None
+    """Takes the fields, none where the body is the file itself, and raises if the file can't be used with them."""
+
+
 @asynccontextmanager
-async def received(request: Request, store: Takes, *, name: str, most: int) -> AsyncGenerator[Upload]:
-    """The upload of a request. Nothing of it stays if it is cut off or too large."""
+async def received(
+    request: Request, store: Takes, *, name: str, most: int, form: Form | None = None
+) -> AsyncGenerator[Upload]:
+    """The upload of a request. Nothing of it stays if it is cut off, too large, or told wrong things of."""
+    form = form or Form()
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared) > most + _BESIDE:
         raise too_large(most)
     kind, options = parse_options_header(request.headers.get("content-type", ""))
+    if kind != b"multipart/form-data":
+        form.check({})  # before gigabytes come in vain
     incoming = await aside(store.begin, most=most)
     try:
         if kind == b"multipart/form-data":
-            parts = _Parts(incoming)
+            parts = _Parts(incoming, form.names)
             await _feed(request, parts, options.get(b"boundary", b""))
             if parts.file_name is None:
                 raise Final(Code.BAD_REQUEST, "The form has no part with a file.", hint="Send it as the field `file`.")
             name, fields = parts.file_name, parts.fields
+            form.check(fields)
         else:
             await write_blocks(_arriving(request), incoming.write)
             fields = {}
@@ -141,11 +156,19 @@ def file_name(told: str) -> str:
     return told
 
 
+def _no_such_field(name: str, names: frozenset[str]) -> Final:
+    """Passed over, a misspelt `config` would have a file imported otherwise than was said."""
+    known = f"Known are: {', '.join(sorted({*names, 'file'}))}."
+    wrong = [{"at": f"body/{name}", "message": "There is no such field"}]
+    return DoesNotFit(Code.BAD_REQUEST, f"A form of this kind has no field {name!r}.", hint=known, errors=wrong)
+
+
 class _Parts:
     """The parts of a form as they come: the file goes to disk, all else is small and kept."""
 
-    def __init__(self, incoming: Incoming) -> None:
+    def __init__(self, incoming: Incoming, names: frozenset[str]) -> None:
         self.file_name: str | None = None
+        self._names = names
         self.fields: dict[str, str] = {}
         self.ended = False
         self._beside = 0
@@ -194,7 +217,8 @@ class _Parts:
     def _end_headers(self) -> None:
         _, options = parse_options_header(self._headers.get(b"content-disposition", b""))
         self._name = options.get(b"name", b"").decode(errors="replace")
-        self._is_file = b"filename" in options or self._name == "file"
+        # some clients give a name of a file to every part, texts too
+        self._is_file = self._name == "file" or (b"filename" in options and self._name not in self._names)
         if self._is_file:
             if self.file_name is not None:
                 raise Final(Code.BAD_REQUEST, "The form has two files; one is expected.")
@@ -210,6 +234,8 @@ class _Parts:
     def _end(self) -> None:
         if self._is_file:
             return
+        if self._name not in self._names:
+            raise _no_such_field(self._name, self._names)
         if self._name in self.fields:
             raise Final(Code.BAD_REQUEST, f"The form has the field {self._name!r} twice.")
         self.fields[self._name] = self._text.decode(errors="replace")

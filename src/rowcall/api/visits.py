@@ -22,7 +22,7 @@ from rowcall.api.uploads import STALLED, aside, write_blocks
 from rowcall.errors import Final, RowcallError
 from rowcall.model import Code
 from rowcall.store import uploads
-from rowcall.store.files.filestore import file_store, too_large
+from rowcall.store.files.filestore import file_store
 from rowcall.store.files.pieces import Pieces
 from rowcall.store.jobs import Job
 from rowcall.store.uploads import Upload, Wanted
@@ -98,7 +98,8 @@ async def received_with(request: Request, visit: Visit, offset: int, checksum: s
     expected = Checksum.of(checksum) if checksum else None
     announced = request.headers.get("content-length", "")
     if announced.isdigit() and offset + int(announced) > visit.upload.length:
-        raise too_large(visit.upload.length)
+        told = f"{int(announced):,} bytes from {offset:,} on exceed the {visit.upload.length:,} of Upload-Length."
+        raise Final(Code.FILE_TOO_LARGE, told, hint="Ask with HEAD how much is there, and send the rest.")
     if visit.upload.sha256:
         _require_offset(visit.upload, offset)
         return await completed(visit, raising=True)
