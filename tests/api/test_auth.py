@@ -84,6 +84,7 @@ def test_every_route_asks_for_the_scope(town: Town) -> None:
         "exporter": {"exports:read"},
         "ada as operator": {"imports:read", "imports:write", "exports:read"},
     }
+    assert auth.scope_of("POST", "/v1/imports/{job_id}/export") == auth.scope_of("POST", "/v1/exports")
     for method, path in guarded(town):
         needed = auth.scope_of(method, path)
         for who, scopes in can.items():

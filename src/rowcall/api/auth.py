@@ -1,6 +1,7 @@
 """Who sends a request: by its key; without one only this machine, and only while there are no keys at all."""
 
 import math
+import re
 import time
 from collections import OrderedDict
 from ipaddress import ip_address
@@ -26,6 +27,8 @@ _KNOWN = 10_000
 _RECHECK = 1.0
 """Seconds until it is asked again whether there are keys by now."""
 _READING = ("GET", "HEAD", "OPTIONS")
+_JOB_EXPORT = re.compile(r"/v1/imports/[^/]+/export")
+"""The same as an export that names the job."""
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 
 
@@ -33,7 +36,7 @@ def scope_of(method: str, path: str) -> Scope:
     """What a key needs for a request."""
     if path.startswith(("/v1/audit", "/v1/webhooks")):  # these tell of all jobs of the organisation
         return Scope.ADMIN
-    if path.startswith("/v1/exports"):
+    if path.startswith("/v1/exports") or (method == "POST" and _JOB_EXPORT.fullmatch(path)):
         return Scope.EXPORTS_READ
     return Scope.IMPORTS_READ if method in _READING else Scope.IMPORTS_WRITE
 
