@@ -72,15 +72,15 @@ class Missing:
 def asks(connection: Connection[Any], job: Job, importer: type[Importer]) -> bool:
     """Whether a person is to say something before the job goes on.
 
-    A template that fits the file has said it all; a file that has drifted from its own is a question.
+    A template that fits the file has said it all; a file that has drifted from its own is a question, until it is
+    answered.
     """
     columns = columns_of(connection, job.id)
     if not is_asked(importer, job.config, columns):
         return False
     template = template_of(connection, job)
-    if template is not None and drift_of(template, columns).breaks:
-        return True
-    always = asking(importer, job.config) == "always" and template is None
+    drifted = template is not None and drift_of(template, columns).breaks
+    always = drifted or (template is None and asking(importer, job.config) == "always")
     if any(column.status in (_ASKED_ALWAYS if always else ("UNRESOLVED",)) for column in columns):
         return True
     return bool(missing_fields(importer, columns, job.config, needed_by(connection, importer)))
