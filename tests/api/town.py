@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import uvicorn
 from fastapi import FastAPI
 from starlette.routing import BaseRoute, Route
 
 from rowcall.api.app import create_app
-from rowcall.api.guards import server_config
+from rowcall.api.guards import Server, server_config
 from rowcall.api.service import Service
 from rowcall.config import Settings
 from rowcall.importer.registry import Registry, load_registry
@@ -126,12 +125,12 @@ def routes_of(app: FastAPI) -> list[tuple[str, str]]:
 
 
 @contextmanager
-def served(app: FastAPI) -> Generator[str]:
+def served(app: FastAPI, *, grace: int | None = None) -> Generator[str]:
     """The address of an application that is served for as long as this lasts."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()  # whoever comes before the server does waits
-        server = uvicorn.Server(server_config(app, app.state.service.settings))
+        server = Server(server_config(app, app.state.service.settings, grace=grace))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

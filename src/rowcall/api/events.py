@@ -81,6 +81,8 @@ class Watch:
     _streams: Counter[tuple[UUID, str]] = field(default_factory=Counter[tuple[UUID, str]])
     _news: asyncio.Event = field(default_factory=asyncio.Event)
     _task: "asyncio.Task[None] | None" = None
+    over: bool = False
+    """The service is being stopped: streams end, and who reads them comes again."""
 
     @contextmanager
     def watching(self, caller: Caller, job_id: UUID) -> Generator[None]:
@@ -101,10 +103,17 @@ class Watch:
             if not self._watched[job_id]:
                 self._seen.pop(job_id, None)
 
+    def end(self) -> None:
+        """Have all streams end."""
+        self.over = True
+        self._news.set()
+
     async def next(self, job_id: UUID, before: _Look | None) -> _Look | None:
         """The job when it is no longer as before; None when nothing happened for a while."""
         deadline = time.monotonic() + _SIGN_OF_LIFE
         while (now := self._seen.get(job_id)) is None or now == before:
+            if self.over:
+                return None
             news, left = self._news, deadline - time.monotonic()
             try:
                 await asyncio.wait_for(news.wait(), left)
@@ -194,7 +203,7 @@ async def _stream(at: Service, watch: Watch, caller: Caller, job_id: UUID, seen:
     yield "retry: 2000\n\n"
     look: _Look | None = None
     asked = time.monotonic()
-    while look is None or not look.ended:
+    while not watch.over and (look is None or not look.ended):
         now = await watch.next(job_id, look)
         if time.monotonic() - asked > _STILL_WELCOME:
             if not await asyncio.to_thread(at.still_welcome, caller):

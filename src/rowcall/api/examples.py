@@ -632,6 +632,7 @@ REFUSALS: dict[Code, dict[str, Any]] = {
     Code.DATABASE_BUSY: {"detail": "The database could not do it now: deadlock detected."},
     Code.DATABASE_REFUSED: {"detail": "The database refused: division by zero (22012)."},
     Code.DATABASE_FULL: {"detail": "The database's disk is full."},
+    Code.SERVICE_STOPPING: {"detail": "The service is being stopped.", "hint": "Send it once more."},
     Code.FILE_STORE_AWAY: {"detail": "The file store did not do it.", "hint": "Send it once more."},
     Code.FOREIGN_FILE_STORE: {"detail": "The file store is not the one that the database belongs to."},
 }

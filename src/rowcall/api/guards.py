@@ -1,5 +1,7 @@
 """What stands before the routes: headers, origins, bodies, keys."""
 
+import socket
+
 import uvicorn
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
@@ -44,6 +46,15 @@ def install(app: FastAPI, service: Service) -> None:
             expose_headers=_TOLD,
         )
     app.add_middleware(Headers, hsts=settings.hsts)
+
+
+class Server(uvicorn.Server):
+    """Has streams of events end when it is told to stop: they would have it wait, and be cut off at last."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if isinstance(self.config.app, FastAPI):
+            self.config.app.state.watch.end()
+        await super().shutdown(sockets)
 
 
 def server_config(app: FastAPI, settings: Settings, *, grace: int | None = None) -> uvicorn.Config:

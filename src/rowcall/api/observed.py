@@ -1,5 +1,6 @@
 """Every request is counted, timed, logged and, if somebody collects traces, traced."""
 
+import asyncio
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bound_contextvars
 
+from rowcall.api.problems import problem
+from rowcall.model import Code
 from rowcall.telemetry.logs import logger
 from rowcall.telemetry.metrics import HttpMetrics
 from rowcall.telemetry.tracing import Tracing, trace_id
@@ -46,6 +49,9 @@ class Observed:
             stack.enter_context(bound_contextvars(**known))
             try:
                 await self._app(scope, _counting(receive, seen), _noting(send, seen))
+            except asyncio.CancelledError:
+                await _stopping(scope, receive, _noting(send, seen), seen)
+                raise
             except Exception:
                 seen.status = 500
                 _log.exception("request failed", method=scope["method"], route=_route(scope))
@@ -62,6 +68,14 @@ class Observed:
         say = _log.debug if route in _OPERATIONS else _log.warning if seen.status >= 500 else _log.info
         sizes = {"bytes_in": seen.received, "bytes_out": seen.sent}
         say("request", method=method, route=route, status=seen.status, ms=round(1000 * seconds, 1), **sizes)
+
+
+async def _stopping(scope: Scope, receive: Receive, send: Send, seen: _Exchange) -> None:
+    """Tell a request that the service can't wait for; if its answer has begun, that is cut off."""
+    if seen.status == _GONE:
+        told = problem(503, Code.SERVICE_STOPPING, "The service is being stopped.", hint="Send it once more.")
+        told.headers["Connection"] = "close"
+        await told(scope, receive, send)
 
 
 def _route(scope: Scope) -> str:

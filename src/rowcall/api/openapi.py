@@ -25,7 +25,7 @@ _REF = "#/components/schemas/{model}"
 _KEY, _TOKEN = "key", "metricsToken"
 _EVERYWHERE = (
     *(Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.TOO_MANY_REQUESTS, Code.INTERNAL_ERROR, Code.SYSTEM_ERROR),
-    *(Code.DATABASE_UNREACHABLE, Code.DATABASE_GONE, Code.DATABASE_BUSY, Code.DATABASE_FULL),
+    *(Code.DATABASE_UNREACHABLE, Code.DATABASE_GONE, Code.DATABASE_BUSY, Code.DATABASE_FULL, Code.SERVICE_STOPPING),
 )
 """What any request of `/v1` may be answered."""
 _HEADERS = {

@@ -13,10 +13,9 @@ from functools import partial
 from typing import Annotated
 
 import typer
-import uvicorn
 
 from rowcall.api.app import create_app
-from rowcall.api.guards import server_config
+from rowcall.api.guards import Server, server_config
 from rowcall.api.service import Service
 from rowcall.cli.screen import screen
 from rowcall.config import settings_from
@@ -34,7 +33,7 @@ from rowcall.telemetry.tracing import start_tracing
 from rowcall.worker.queue import migrate_queue
 
 _GRACE = 10
-"""Seconds that requests under way have to end when the service is told to stop; streams never would."""
+"""Seconds that requests under way have to end when the service is told to stop."""
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _HINTS = """There are no keys yet: everybody on this machine may ask for everything. Try, in another terminal:
 
@@ -76,7 +75,7 @@ def serve(
             open_to_api(connection)
             bind(connection, file_store(settings))
         app = create_app(Service(settings, registry, database.pool("serve", settings.pool_size)), tracing=tracing)
-        server = uvicorn.Server(server_config(app, settings, grace=_GRACE))
+        server = Server(server_config(app, settings, grace=_GRACE))
         url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
         screen().print(f"Rowcall serves {url}")
         if is_open:
