@@ -10,7 +10,7 @@ import openpyxl
 import pytest
 from openpyxl.worksheet.worksheet import Worksheet
 
-from rowcall import Choice, Email, Final, Flow, Integer, Lookup, Text
+from rowcall import Choice, Decimal, Email, Final, Flow, Integer, Lookup, Text
 from rowcall.engine.corrections.rejects import Merged, merge_rejects, open_returned
 from rowcall.export.rejects import select_rejects, write_rejects
 from rowcall.formats import Limits
@@ -219,6 +219,18 @@ def test_numbers_dates_and_cleared_cells_are_taken_as_typed(table: Database, tmp
     desk = Desk(table, tmp_path, THINGS, FILE)
     bring(desk, changed(rejects(desk), setting(A4=44, B4="d@x.org", F4=None)), tmp_path)
     assert desk.row(4).cells == ["44", "d@x.org", "old", "Rome", None, ""]
+
+
+def test_numbers_have_the_decimal_mark_of_their_column(database: Database, tmp_path: Path) -> None:
+    """1.234 as a number is no thousand where the file writes 1,50; as a text it is."""
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY, name text NOT NULL, paid numeric(9, 3))")
+    importer = declared("t", key="id", id=Integer(), name_=Text(required=True), paid=Decimal())
+    desk = Desk(database, tmp_path, importer, "id;name;paid\n1;;1,50\n2;;2,25\n3;;3,5\n")
+    setting_all = setting(B2="a", C2=1.234, B3="b", C3="1.234", B4="c", C4=-0.5)
+    assert bring(desk, changed(rejects(desk), setting_all), tmp_path).laid.cells == 6
+    assert [desk.row(number).cells[2] for number in (1, 2, 3)] == ["1,234", "1.234", "-0,5"]
+    desk.run()
+    assert [float(paid) for paid in desk.result().values("paid")] == [1.234, 1234, -0.5]
 
 
 @pytest.mark.parametrize("length", [32_767, 32_768, 50_000])

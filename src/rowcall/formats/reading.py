@@ -74,6 +74,14 @@ class ReadOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class PointedOptions(ReadOptions):
+    """The same for those who have to tell numbers that a workbook stores as such from texts that look like one."""
+
+    point: str = "."
+    """What stands before the fraction of such numbers."""
+
+
+@dataclass(frozen=True, slots=True)
 class LocalFile:
     """A plain (not compressed) file on disk, and the name its bringer gave it, which is only a hint."""
 

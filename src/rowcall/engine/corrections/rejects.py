@@ -4,7 +4,7 @@ Only rows whose cells were changed run again; the same workbook twice changes no
 transaction: the corrections, the rows to try, the job's move.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ from psycopg.sql import Identifier
 
 from rowcall.engine.corrections.edit import lock_for_edit, plan_again
 from rowcall.errors import Final
-from rowcall.formats import Batch, Limits, Reading, ReadOptions, open_rows
+from rowcall.formats import Batch, Limits, Reading, open_rows
+from rowcall.formats.reading import PointedOptions
 from rowcall.importer import Importer
 from rowcall.model import Code, State, Status
 from rowcall.store import jobs
@@ -32,6 +33,8 @@ LONGEST = 16_000
 _TOLD = 1_000
 _OPEN = [Status.FAILED.value, Status.SKIPPED.value]
 _SHEETS = (b"PK", b"\xd0\xcf")
+_POINT = "\ue000"
+"""Stands in numbers that a workbook has as such until it is known which mark their column has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ def open_returned(path: Path, name: str, limits: Limits) -> Reading:
     """A workbook, or a CSV file of it, that is brought back: the first sheet, its header in the first line."""
     with path.open("rb") as file:
         sheet = 1 if file.read(2) in _SHEETS else None
-    return open_rows(path, ReadOptions(header=1, sheet=sheet, ragged="pad", limits=limits), name=name)
+    return open_rows(path, PointedOptions(header=1, sheet=sheet, ragged="pad", point=_POINT, limits=limits), name=name)
 
 
 def merge_rejects(
@@ -82,8 +85,9 @@ def merge_rejects(
 ) -> Merged:
     """Lay what was changed over the rows it belongs to, and have just these run again. Called in a transaction."""
     job = lock_for_edit(connection, job, importer)
-    titles = titles_of([column.header for column in columns_of(connection, job.id)])
-    ignored = _returned(connection, reading, titles)
+    columns = columns_of(connection, job.id)
+    titles = titles_of([column.header for column in columns])
+    ignored = _returned(connection, reading, titles, [column.decimal_mark or "." for column in columns])
     waits = job.state is State.VALIDATED
     given = {"id": job.id, "job": job.number, "open": [] if waits else _OPEN}
     connection.execute(query("judge_returned"), given)
@@ -116,8 +120,11 @@ _MESSAGES = {
 }
 
 
-def _returned(connection: Connection[Any], reading: Reading, titles: Sequence[str]) -> list[str]:
-    """Bring the rows to where they can be compared; the names of columns that are none of the file's."""
+def _returned(connection: Connection[Any], reading: Reading, titles: Sequence[str], marks: Sequence[str]) -> list[str]:
+    """Bring the rows to where they can be compared; the names of columns that are none of the file's.
+
+    Numbers are written with the decimal marks of their columns: 1.234 under a comma would be more than a thousand.
+    """
     places = {column.header.strip(): column.index for column in reversed(reading.columns)}
     if KEY not in places:
         told = f"The file has no column {KEY}: it is no rejects workbook, or its keys were deleted."
@@ -127,16 +134,19 @@ def _returned(connection: Connection[Any], reading: Reading, titles: Sequence[st
     connection.execute(
         "CREATE TEMPORARY TABLE rowcall_returned (line bigint, key text, cells text[], problem text) ON COMMIT DROP"
     )
-    wanted = [places[title] for title in titles if title in places]
+    wanted = {places[title]: mark for title, mark in zip(titles, marks, strict=True) if title in places}
     for batch in reading:
         copy_in(connection, Identifier("pg_temp", "rowcall_returned"), _rows(batch, places[KEY], wanted))
     return [column.header for column in reading.columns if column.header.strip() not in {*titles, KEY, PROBLEMS}]
 
 
-def _rows(batch: Batch, key: int, wanted: Sequence[int]) -> pl.DataFrame:
+def _rows(batch: Batch, key: int, wanted: Mapping[int, str]) -> pl.DataFrame:
     frame = batch.frame
     none = pl.repeat(None, frame.height, dtype=pl.String, eager=True)
-    columns = {str(place): frame.to_series(place) if place < frame.width else none for place in wanted}
+    columns = {
+        str(place): frame.to_series(place).str.replace(_POINT, mark, literal=True) if place < frame.width else none
+        for place, mark in wanted.items()
+    }
     good = pl.DataFrame(
         {
             "line": batch.lines,

@@ -23,18 +23,18 @@ _PORTION_CELLS = 50_000
 _WORKSHEET = calamine.SheetTypeEnum.WorkSheet
 
 
-def survey_and_cells(path: str, wanted: str | int | None) -> Iterator[tuple[SheetSurvey, ...] | Cells]:
+def survey_and_cells(path: str, wanted: str | int | None, point: str) -> Iterator[tuple[SheetSurvey, ...] | Cells]:
     """First the sheets that hold cells, then the cells of the one that `choose_sheet` takes."""
     with _opened(path) as book:
         sheets = tuple(_survey(book, sheet) for sheet in book.sheets_metadata if sheet.typ == _WORKSHEET)
         yield sheets
-        yield from _cells(book, sheets[choose_sheet(sheets, wanted)[0]].name)
+        yield from _cells(book, sheets[choose_sheet(sheets, wanted)[0]].name, point)
 
 
-def cells(path: str, name: str) -> Iterator[Cells]:
+def cells(path: str, name: str, point: str) -> Iterator[Cells]:
     """The filled cells of a sheet in portions of whole rows."""
     with _opened(path) as book:
-        yield from _cells(book, name)
+        yield from _cells(book, name, point)
 
 
 def _survey(book: calamine.CalamineWorkbook, sheet: calamine.SheetMetadata) -> SheetSurvey:
@@ -44,15 +44,15 @@ def _survey(book: calamine.CalamineWorkbook, sheet: calamine.SheetMetadata) -> S
     return SheetSurvey(sheet.name, rows, visible, merged=len(found.merged_cell_ranges or ()))
 
 
-def _cells(book: calamine.CalamineWorkbook, name: str) -> Iterator[Cells]:
+def _cells(book: calamine.CalamineWorkbook, name: str, point: str) -> Iterator[Cells]:
     sheet = book.get_sheet_by_name(name)
     first_col = sheet.start[1] if sheet.start else 0  # rows come from the sheet's first one on, columns don't
-    portion = _Portion()
+    portion = _Portion(point)
     for number, row in enumerate(sheet.iter_rows(), 1):
         portion.add(number, first_col, row)
         if portion.is_full:
             yield portion.cells(number)
-            portion = _Portion()
+            portion = _Portion(point)
     yield portion.cells(sheet.end[0] + 1 if sheet.end else 0)
 
 
@@ -70,7 +70,8 @@ def _opened(path: str) -> Generator[calamine.CalamineWorkbook]:
 
 
 class _Portion:
-    def __init__(self) -> None:
+    def __init__(self, point: str) -> None:
+        self._point = point
         self._rows: list[int] = []
         self._cols: list[int] = []
         self._texts: list[str] = []
@@ -79,7 +80,7 @@ class _Portion:
     def add(self, number: int, first_col: int, row: list[Value]) -> None:
         for col, value in enumerate(row, first_col):
             if value != "":
-                text = _text(value)
+                text = _text(value, self._point)
                 self._rows.append(number)
                 self._cols.append(col)
                 self._texts.append(text)
@@ -95,13 +96,13 @@ class _Portion:
         return Cells(np.array(self._rows, np.int64), np.array(self._cols, np.int64), texts, sizes, last)
 
 
-def _text(value: Value) -> str:
+def _text(value: Value, point: str) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return number_text(value)
+        return number_text(value).replace(".", point)
     if isinstance(value, dt.timedelta):
         return duration_text(round(value / dt.timedelta(milliseconds=1)))
     if isinstance(value, dt.datetime | dt.time):

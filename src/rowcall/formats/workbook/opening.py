@@ -15,6 +15,7 @@ from rowcall.formats.reading import (
     Format,
     LocalFile,
     Note,
+    PointedOptions,
     Reading,
     ReadOptions,
     Sheet,
@@ -47,11 +48,15 @@ def _workbook(file: LocalFile, kind: Format, options: ReadOptions) -> Workbook:
     if is_compound:
         _check_encrypted(file)
     elif kind is Format.XLSX:
-        return XlsxWorkbook(file, options.limits)
+        return XlsxWorkbook(file, options.limits, _point(options))
     else:
         with closing(Package(file.path, options.limits)) as package:
             package.check_names()
     return _GuardedWorkbook(file, options)
+
+
+def _point(options: ReadOptions) -> str:
+    return options.point if isinstance(options, PointedOptions) else "."
 
 
 def _check_encrypted(file: LocalFile) -> None:
@@ -68,15 +73,15 @@ class _GuardedWorkbook:
     """A workbook that is read in a child process with a limit on its memory."""
 
     def __init__(self, file: LocalFile, options: ReadOptions) -> None:
-        self._file, self._memory = file, options.limits.child_memory
+        self._file, self._memory, self._point = file, options.limits.child_memory, _point(options)
         self.position = 0
         # starting a child takes half a second, so the first one surveys and goes on to the sheet that will be chosen
-        self._first: Iterator[object] | None = self._run("survey_and_cells", options.sheet)
+        self._first: Iterator[object] | None = self._run("survey_and_cells", options.sheet, self._point)
         self.sheets = cast("tuple[SheetSurvey, ...]", next(self._first))
 
     def cells(self, sheet: int) -> Generator[Cells]:
         self.position = 0
-        stream, self._first = self._first or self._run("cells", self.sheets[sheet].name), None
+        stream, self._first = self._first or self._run("cells", self.sheets[sheet].name, self._point), None
         yield from cast("Iterator[Cells]", stream)
         self.position = self._file.size
 

@@ -24,10 +24,10 @@ _XML_PER_TEXT = 2  # a row's XML may be this many times as long as its longest a
 class XlsxWorkbook:
     """An opened XLSX or XLSM; macros, external links and drawings are never looked at."""
 
-    def __init__(self, file: LocalFile, limits: Limits) -> None:
+    def __init__(self, file: LocalFile, limits: Limits, point: str) -> None:
         self._package = Package(file.path, limits)
         self._longest = limits.record_bytes * _XML_PER_TEXT
-        self._limits = limits
+        self._limits, self._point = limits, point
         self._file_size = file.size
         self._read, self._size = 0, 1
         self._shared: SharedTexts | None = None
@@ -47,7 +47,7 @@ class XlsxWorkbook:
 
     def cells(self, sheet: int) -> Generator[Cells]:
         """The cells of a sheet, from the start."""
-        values = Values(self._texts(), self._book.from_1904, self._limits.record_bytes)
+        values = Values(self._texts(), self._book.from_1904, self._limits.record_bytes, self._point)
         last = size = 0
         for stored in self._stored(self._book.sheets[sheet].part):
             stored.checked()

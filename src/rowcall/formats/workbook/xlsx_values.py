@@ -33,6 +33,7 @@ class Values:
     shared: SharedTexts
     from_1904: bool
     longest_row: int
+    point: str = "."
 
     def cells(self, stored: StoredCells) -> Iterator[Cells]:
         """The cells as text. A shared text can be long and used often, so sizes are known before texts are fetched."""
@@ -82,6 +83,9 @@ class Values:
             return pl.Series([None], dtype=pl.String).new_from_index(0, len(stored))
         if kind in (Kind.DATE, Kind.DATETIME, Kind.TIME, Kind.DURATION):
             return moment_texts(stored, kind, from_1904=self.from_1904)
+        if kind is Kind.NUMBER:
+            texts = number_texts(stored)
+            return texts if self.point == "." else texts.str.replace(".", self.point, literal=True)
         return _TEXTS[kind](stored)
 
     def _shared(self, stored: pl.Series) -> pl.Series:
@@ -95,7 +99,6 @@ class Values:
 
 
 _TEXTS: dict[Kind, Callable[[pl.Series], pl.Series]] = {
-    Kind.NUMBER: number_texts,
     Kind.TEXT: unescaped,
     Kind.TRUTH: truth_texts,
 }
