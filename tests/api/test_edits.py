@@ -37,6 +37,7 @@ def test_x3_a_row_is_corrected_and_the_answer_tells_what_would_become_of_it(site
     assert site.client.get(f"/v1/imports/{job}/items?statuses=failed&text=AUTHOR").json()["items"] == [item]
     assert site.client.get(f"/v1/imports/{job}/items/2").headers["etag"] == '"2"'
     assert site.client.get("/v1/pending").json()["items"][0]["revision"] == 2
+    assert [each["row"] for each in site.client.get("/v1/pending", params={"edited": True}).json()["items"]] == [2]
     again = site.client.post(f"/v1/imports/{job}/reprocess", json={"edited": True})
     assert (again.status_code, again.json()["rows"]) == (202, 1)
     site.worker.advance(job)

@@ -128,9 +128,14 @@ def test_commands_correct_rows_here_and_at_a_server(site: Site, tmp_path: Path, 
     assert (told["item"]["original"], told["item"]["revision"]) == (None, 2)
     asked = ("replace", job, "--in", "email", "--find", "bob", "--with", "bob@example.org")
     assert "It would be replaced in 1 row. Add --yes" in run(*asked).out
-    assert "Replaced in 1 row." in run(*asked, "--yes").out
+    replaced = run(*asked, "--yes").out
+    assert "Replaced in 1 row." in replaced
+    assert replaced.split()[-len(where) - 1 :] == ["--edited", *where]
     file = tmp_path / "rejects.xlsx"
-    assert run("rejects", job, "--out", file).status == 0
+    wrote = run("rejects", job, "--out", file)
+    assert wrote.out.split("with: ")[1].split() == ["rowcall", "rejects", job, "--upload", "FILE", *where]
+    told = json.loads(run("rejects", job, "--out", file, "--json").out)
+    assert told == {"job": job, "file": str(file), "bytes": file.stat().st_size}
     file.write_bytes(corrected(file.read_bytes(), A3="eve@example.org"))
     brought = run("rejects", job, "--upload", file, "--json")
     assert (json.loads(brought.out)["changed"], json.loads(brought.out)["job"]["state"]) == (1, "PROCESSING")

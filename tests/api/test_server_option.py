@@ -195,8 +195,12 @@ def test_people_are_told_the_same(site: Site, run: Run, tmp_path: Path) -> None:
     assert "GET /v1" not in unknown
     file = tmp_path / "odd.csv"
     file.write_text("post,name\na@example.org,A\n")
+    many = tmp_path / "many.csv"
+    many.write_text("email,name,role,active\n" + "no,,,\n" * 11)
     with working(site):
         refused = run("import", file, "--into", "users", "--server", url)
+        all_failed = run("import", many, "--into", "users", "--server", url)
+    assert f"--status failed --server {url}" in all_failed.out
     assert "MISSING_COLUMNS" in refused.err
     assert "--map" in refused.err
     assert '"mapping"' not in refused.err

@@ -1,5 +1,6 @@
 """Values over HTTP: what they stand for is read, said, searched, confirmed, remembered and revoked (A4, X10)."""
 
+import json
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,12 @@ from rowcall.importer.registry import Pack, Registry
 from rowcall.store.db import Database
 from rowcall.worker.worker import Worker
 
+from . import test_server_option
 from .conftest import Site
+from .test_server_option import Run
 from .town import UNKNOWN, Town, make_keys, prepared, served
 
+run = test_server_option.run
 TABLES = """
     CREATE TABLE country (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text UNIQUE, code text);
     CREATE TABLE city (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text, country_id int);
@@ -37,6 +41,7 @@ class Shops(Importer):
     country_id = Lookup("country", by=("code", "name"), label="name", on_missing="ask")
     city_id = Lookup("city", by="name", within="country_id")
     size = Choice("Small", "Large", on_missing="ask")
+    only_when = {"size": {"mode": ("insert",)}}  # noqa: RUF012 (as importers are written)
 
 
 REGISTRY = Registry((Pack("shops", __name__, (Shops,)),))
@@ -303,6 +308,26 @@ def test_the_client_settles_values(shop: Site) -> None:
         decisions = list(client.value_decisions(importer="shops"))
         assert {each.value for each in decisions} == {"Gondor", "Germny"}
         assert client.revoke_value_decision(decisions[0].id).rows in (1, 2)
+
+
+def test_the_command_settles_values_on_a_server(shop: Site, run: Run) -> None:
+    where = ("--server", str(shop.client.base_url))
+    number = shop.client.get(brought(shop, "Gondor", "Germny", "Gondor")).json()["number"]
+    seen = run("values", number, *where).out
+    assert "2 left" in seen
+    assert f"rowcall values {number} --server" in seen
+    assert "VALUES_UNRESOLVED" in run("values", number, "--confirm", *where).err
+    said = run("values", number, "--set", "country_id:Gondor=Åland", "--accept", "country_id:Germny", "--json", *where)
+    assert (said.json["updated"], [field["unresolved"] for field in said.json["fields"]]) == (2, [0])
+    shop.worker.advance(str(run("values", number, "--confirm", "--json", *where).json["job"]["id"]))
+    told = [json.loads(line) for line in run("decisions", "list", "--json", *where).out.splitlines()]
+    assert {(each["value"], each["target"]["label"]) for each in told} == {("Gondor", "Åland"), ("Germny", "Germany")}
+
+
+def test_importers_tell_which_jobs_have_a_field(shop: Site, run: Run) -> None:
+    fields = shop.client.get("/v1/importers/shops").json()["fields"]
+    assert {each["name"]: each["onlyWhen"] for each in fields if each["onlyWhen"]} == {"size": {"mode": ["insert"]}}
+    assert "only when mode is insert" in run("importers", "shops", "--server", str(shop.client.base_url)).out
 
 
 def test_unknown_jobs_have_no_values(shop: Site) -> None:

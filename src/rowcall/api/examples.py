@@ -55,6 +55,7 @@ _FIELD = {
     "aliases": ["mail", "e-mail address"],
     "help": "One address per user.",
     "demands": {"max_length": "200"},
+    "onlyWhen": {},
 }
 _ISSUE = {"code": "REQUIRED", "message": "A value is required.", "field": "email", "value": None, "metadata": None}
 _ISSUES = [{"code": "REQUIRED", "field": "email", "status": "failed", "count": 3, "firstRow": 17}]

@@ -34,6 +34,8 @@ class ImporterField(Wire):
     help: str
     demands: dict[str, str]
     """What values have to meet."""
+    only_when: dict[str, list[str]]
+    """Which jobs have it: by `mode` or a name of the context, the values of which one will do. Empty: all."""
 
 
 class ImporterRule(Wire):

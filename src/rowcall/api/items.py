@@ -137,6 +137,7 @@ def read_pending(
     code: _Code = None,
     field: _Field = None,
     text: _Text = None,
+    edited: _Edited = False,
     after: _After = None,
     page_size: _PageSize = 100,
 ) -> PendingPage:
@@ -146,8 +147,9 @@ def read_pending(
     whose = Whose(organisation=caller.organisation, account=account)
     about = f"pending {caller.organisation} {account}"
     place = decoded(about, after, Place) if after else None
+    named = statuses_in(statuses)
     wanted = Wanted(
-        statuses=statuses_in(statuses), code=code, field=field, text=text or None, sort="-updated", most=page_size
+        statuses=named, code=code, field=field, text=text or None, edited=edited, sort="-updated", most=page_size
     )
     with at.connection(caller) as connection:
         page = grid.page_of(connection, whose, wanted.behind(place))

@@ -10,7 +10,7 @@ from rich.markup import escape as literal
 from rowcall.cli.desk import Server, desk
 from rowcall.cli.moves import tell_job
 from rowcall.cli.options import AsJson
-from rowcall.cli.screen import document, screen, short, table, visible
+from rowcall.cli.screen import document, screen, short, table, there, visible
 from rowcall.client.answers import Edited, Merged, Replaced, Replacement, View
 from rowcall.errors import Final
 from rowcall.model import Code
@@ -46,7 +46,7 @@ def edit(
     if as_json:
         sys.stdout.write(document(done) + "\n")
     else:
-        _show_edit(done)
+        _show_edit(done, there(server))
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -56,7 +56,7 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _show_edit(done: Edited) -> None:
+def _show_edit(done: Edited, where: str) -> None:
     console, item = screen(), done.item
     for name, before in (item.original or {}).items():
         now = short(item.values.get(name) or "", _SHOWN)
@@ -66,7 +66,7 @@ def _show_edit(done: Edited) -> None:
         where = f"{issue.field}: " if issue.field else ""
         console.print(f"  [yellow]{literal(visible(f'{where}{issue.code} {issue.message}'))}[/]")
     if "reprocess" in done.job.allowed:
-        console.print(f"Run corrected rows with: rowcall reprocess {done.job.number} --edited")
+        console.print(f"Run corrected rows with: rowcall reprocess {done.job.number} --edited{where}")
     else:
         tell_job(done.job)
 
@@ -93,10 +93,10 @@ def replace(
     if as_json:
         sys.stdout.write(document(done) + "\n")
     else:
-        _show_replaced(counted, done)
+        _show_replaced(counted, done, there(server))
 
 
-def _show_replaced(found: Replaced, done: Replaced) -> None:
+def _show_replaced(found: Replaced, done: Replaced, where: str) -> None:
     console = screen()
     lines = [
         (f"{each.row:,}", literal(short(each.before or "", _SHOWN)), literal(short(each.after, _SHOWN)))
@@ -110,7 +110,7 @@ def _show_replaced(found: Replaced, done: Replaced) -> None:
         return
     console.print(f"Replaced in {counted(done.rows, 'row')}.")
     if "reprocess" in done.job.allowed:
-        console.print(f"Run corrected rows with: rowcall reprocess {done.job.number} --edited")
+        console.print(f"Run corrected rows with: rowcall reprocess {done.job.number} --edited{where}")
     else:
         tell_job(done.job)
 
@@ -130,7 +130,15 @@ def rejects(
             _tell_merged(at.merge(job, upload), as_json=as_json)
         elif out is not None:
             at.rejects(job, out)
-            screen().print(f"Written to {literal(str(out))}. Bring it back with: rowcall rejects {job} --upload FILE")
+            _tell_written(job, out, there(server), as_json=as_json)
+
+
+def _tell_written(job: str, out: Path, where: str, *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(document({"job": job, "file": str(out), "bytes": out.stat().st_size}) + "\n")
+        return
+    back = f"rowcall rejects {job} --upload FILE{where}"
+    screen().print(f"Written to {literal(str(out))}. Bring it back with: {back}", soft_wrap=True)
 
 
 def _tell_merged(done: Merged, *, as_json: bool) -> None:

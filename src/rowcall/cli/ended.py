@@ -59,10 +59,11 @@ def tell_end(end: End, failure: RowcallError | None, *, as_json: bool) -> NoRetu
     raise typer.Exit(_exit_code(job))
 
 
-def waits_for_submit(number: str) -> Final:
+def waits_for_submit(number: str, server: str | None = None) -> Final:
     """Going on with a preview is agreeing to it, which has a word of its own."""
     told = f"Job {number} waits after its preview: going on with it is to agree to its plan."
-    return Final(Code.WRONG_STATE, told, hint=f"rowcall preview {number} shows it, rowcall submit {number} commits it.")
+    see, commit = (f"rowcall {name} {number}{there(server)}" for name in ("preview", "submit"))
+    return Final(Code.WRONG_STATE, told, hint=f"{see} shows it, {commit} commits it.")
 
 
 @contextmanager
@@ -131,7 +132,8 @@ def _show(console: Console, end: End) -> None:
     if end.failed:
         console.print(issues_table(end.failed, console.width))
     if counts.failed > len(end.failed):
-        console.print(f"[dim]All {counts.failed:,} failed rows: rowcall rows {job.number} --status failed[/]")
+        command = f"rowcall rows {job.number} --status failed{there(end.server)}"
+        console.print(f"[dim]All {counts.failed:,} failed rows: {command}[/]", soft_wrap=True)
     if end.fingerprint and job.state in STOPPED:
         from rowcall.cli.fingerprint import show_fingerprint
 
@@ -142,11 +144,12 @@ def _show(console: Console, end: End) -> None:
         console.print(f"{what}: [bold]{command}[/]", soft_wrap=True)
 
 
-def way_on(state: str, number: str) -> str:
+def way_on(state: str, number: str, server: str | None = None) -> str:
     """What can be done where a file differs from the target."""
+    acknowledge, cancel = (f"rowcall {name} {number}{there(server)}" for name in ("acknowledge", "cancel"))
     if state == State.FINGERPRINT_WARN:
-        return f"Go on with: rowcall acknowledge {number}; end it with: rowcall cancel {number}"
-    return f"Too many rows differ from the target. End it with: rowcall cancel {number}"
+        return f"Go on with: {acknowledge}; end it with: {cancel}"
+    return f"Too many rows differ from the target. End it with: {cancel}"
 
 
 def _what_now(job: Job) -> str:

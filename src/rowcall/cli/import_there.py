@@ -67,12 +67,13 @@ def _way_on(client: Client, job: Job, *, as_json: bool) -> Callable[[Job], Job] 
         if name in job.allowed:
             return move
     if job.state in STOPPED:
-        raise Final(Code.WRONG_STATE, f"Job {job.number} is {job.state}.", hint=way_on(job.state, job.number))
+        hint = way_on(job.state, job.number, client.url)
+        raise Final(Code.WRONG_STATE, f"Job {job.number} is {job.state}.", hint=hint)
     if job.superseded_by:
         told = f"Job {job.number} was superseded by job {job.superseded_by.number}."
         raise Final(Code.SUPERSEDED, told, hint=f"Go on with job {job.superseded_by.number}.")
     if "submit" in job.allowed:
-        raise waits_for_submit(job.number)
+        raise waits_for_submit(job.number, client.url)
     if job.rests and not waits(job.state, job.allowed):
         what = "was a dry run" if job.dry_run and job.state == State.VALIDATED else f"is {job.state}"
         told = f"Job {job.number} {what}: there is nothing to go on with."

@@ -67,10 +67,11 @@ def _show_one(console: Console, importer: Importer) -> None:
 
 def _field_line(field: ImporterField) -> tuple[str, ...]:
     demands = " ".join(f"{name}={value}" for name, value in field.demands.items())
+    when = " and ".join(f"{what} is {' or '.join(values)}" for what, values in field.only_when.items())
     return (
         literal(field.name) + (" [yellow]required[/]" if field.required else ""),
         field.type,
         literal(field.default or ""),
         literal(", ".join(field.aliases)),
-        literal(f"{field.help} {demands}".strip()),
+        literal(f"{field.help} {demands} {when and f'(only when {when})'}".strip()),
     )

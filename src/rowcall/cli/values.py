@@ -13,7 +13,7 @@ from rowcall.cli.desk import Desk, Server, desk
 from rowcall.cli.ended import failing
 from rowcall.cli.moves import tell_job
 from rowcall.cli.options import AsJson, one_of
-from rowcall.cli.screen import document, screen, short, table
+from rowcall.cli.screen import document, screen, short, table, there
 from rowcall.client.answers.values import Candidates, Value, ValueField, Values, ValueSaid
 from rowcall.errors import Final
 from rowcall.model import Code
@@ -77,7 +77,7 @@ def values(
     if now is not None:
         tell_job(now)
     else:
-        _show(screen(), job, page)
+        _show(screen(), job, page, there(server))
 
 
 # ------------------------------------------------------------------------------------------------------- what is said
@@ -123,7 +123,7 @@ def _searched(at: Desk, job: str, search: str) -> Candidates:
 # ------------------------------------------------------------------------------------------------------ what is shown
 
 
-def _show(console: Console, job: str, page: Values) -> None:
+def _show(console: Console, job: str, page: Values, where: str) -> None:
     if not page.fields:
         console.print("No values of this job were asked about.")
         return
@@ -139,8 +139,8 @@ def _show(console: Console, job: str, page: Values) -> None:
         )
     if page.unresolved:
         console.print(
-            f"Say what they stand for: rowcall values {literal(job)} --set FIELD:VALUE=TARGET, --accept, --ignore, "
-            "--skip or --create; then --confirm."
+            f"Say what they stand for: rowcall values {literal(job)}{where} --set FIELD:VALUE=TARGET, --accept, "
+            "--ignore, --skip or --create; then --confirm."
         )
 
 

@@ -192,7 +192,7 @@ class Client(ColumnCalls, ValueCalls):
         self, view: View | None = None, *, of: Literal["me", "all"] = "me", most: int | None = None
     ) -> Iterator[PendingItem]:
         """Rows of all jobs that wait for something or somebody, those that something happened to last first."""
-        asked = {name: value for name, value in _query(view or View()).items() if name not in ("sort", "edited")}
+        asked = {name: value for name, value in _query(view or View()).items() if name != "sort"}
         return self._pages(PendingItem, "/v1/pending", {**asked, "userId": of}, most)
 
     # ------------------------------------------------------------------------------------------------------ corrections

@@ -1,16 +1,17 @@
 """What programs are told, on the command line and over HTTP: jobs, rows, receipts, importers as JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import timedelta
 from itertools import zip_longest
+from types import MappingProxyType
 from typing import Any
 
 from rowcall.engine.corrections.rejects import Merged
 from rowcall.engine.moves import possible
 from rowcall.engine.receipt import Receipt
 from rowcall.engine.undo import UndoPreview
-from rowcall.importer import Field, Importer
+from rowcall.importer import Field, Importer, conditions
 from rowcall.model import State, Status
 from rowcall.store.edits import CellEdit
 from rowcall.store.fingerprints import FingerprintCheck
@@ -20,6 +21,7 @@ from rowcall.store.mappings import ColumnMapping
 from rowcall.store.results import IssueCount
 from rowcall.store.undos import Undone
 
+_ALWAYS: Mapping[str, str] = MappingProxyType({})
 _SHARED = frozenset(part.name for part in fields(Field))
 
 
@@ -321,7 +323,7 @@ def importer_document(importer: type[Importer]) -> dict[str, Any]:
         "timezone": importer.timezone,
         "context": [_field_document(field) for field in importer.context_fields.values()],
         "scope": None if importer.scope is None else list(importer.scope_keys),
-        "fields": [_field_document(field) for field in importer.fields.values()],
+        "fields": [_field_document(field, importer.only_when.get(name, {})) for name, field in importer.fields.items()],
         "rules": [
             {"name": rule.name, "field": rule.field, "code": rule.code, "message": rule.message}
             for rule in importer.rules
@@ -329,7 +331,7 @@ def importer_document(importer: type[Importer]) -> dict[str, Any]:
     }
 
 
-def _field_document(field: Field) -> dict[str, Any]:
+def _field_document(field: Field, only_when: Mapping[str, str | tuple[str, ...]] = _ALWAYS) -> dict[str, Any]:
     return {
         "name": field.name,
         "type": type_of(field),
@@ -339,6 +341,7 @@ def _field_document(field: Field) -> dict[str, Any]:
         "aliases": list(field.aliases),
         "help": field.help,
         "demands": {name: str(value) for name, value in demands_of(field).items()},
+        "onlyWhen": {what: list(conditions.values_of(wanted)) for what, wanted in only_when.items()},
     }
 
 

@@ -22,6 +22,8 @@ class ImporterField(Wire, frozen=True, kw_only=True):
     aliases: list[str] = []
     help: str = ""
     demands: dict[str, str] = {}
+    only_when: dict[str, list[str]] = {}
+    """The jobs that have it, by mode or context; empty: all."""
 
 
 class ImporterRule(Wire, frozen=True, kw_only=True):
