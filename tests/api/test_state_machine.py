@@ -118,7 +118,8 @@ def may(job: Job, move: str) -> bool:
         case "reprocess":
             return state in ("COMPLETED", "COMPLETED_WITH_ERRORS")
         case _:
-            return state in ("COMPLETED", "COMPLETED_WITH_ERRORS", "CANCELLED")
+            written = any(row.status in ("created", "updated") for row in job.rows.values())
+            return state in ("COMPLETED", "COMPLETED_WITH_ERRORS", "CANCELLED") and written
 
 
 # -------------------------------------------------------------------------------------------------------- the machine
@@ -333,16 +334,12 @@ class Jobs(RuleBasedStateMachine):
     def _expected(self, job: Job, move: str, stale: bool) -> int:
         if not may(job, move):
             return 409
-        rows = job.rows.values()
         if move == "submit":
             return 412 if stale else 202
-        if move == "reprocess":
-            return 202 if any(row.status == "failed" for row in rows) else 400
-        if move == "undo":
-            if any(other is not job and other.shop == job.shop and other.state not in ENDED for other in self.jobs):
-                return 409
-            return 202 if any(row.status in ("created", "updated") for row in rows) else 409
-        return 202
+        if move == "reprocess" and not any(row.status == "failed" for row in job.rows.values()):
+            return 400
+        busy = any(other is not job and other.shop == job.shop and other.state not in ENDED for other in self.jobs)
+        return 409 if busy and move in ("reprocess", "undo") else 202
 
     def _moved(self, job: Job, move: str) -> None:
         match move:

@@ -52,10 +52,11 @@ class Asked:
         text: str,
         *,
         batch_rows: int = 1000,
+        workers: int = 2,
         **config: Any,
     ) -> None:
         self.database, self.importer = database, importer
-        self.settings = settings_for(database, folder, batch_rows=batch_rows, workers=2)
+        self.settings = settings_for(database, folder, batch_rows=batch_rows, workers=workers)
         with database.connect() as connection:
             stream = BytesIO(text.encode())
             self.job = start_job(
@@ -375,7 +376,7 @@ def test_finished_batches_stay_finished_and_nothing_is_doubled(tables: Database,
         CREATE TRIGGER gone AFTER INSERT ON shop FOR EACH ROW EXECUTE FUNCTION gone();
         """,
     )
-    asked = Asked(tables, tmp_path, SHOPS, shops(*["Germany"] * 30, *["Åland"] * 30), batch_rows=5)
+    asked = Asked(tables, tmp_path, SHOPS, shops(*["Germany"] * 30, *["Åland"] * 30), batch_rows=5, workers=1)
     assert (asked.job.state, asked.job.wish) == (State.CELL_MAPPING, Wish.HOLD)
     done = sql(tables, "SELECT number FROM rowcall.batch WHERE state = 'done' ORDER BY 1")
     assert 0 < len(done) < 12

@@ -72,7 +72,7 @@ def _through_restarts(run: Run, job: Job) -> Job:
 def _advanced(run: Run, control: Connection[Any], job: Job, failures: int) -> Job:
     """The job as far as it goes, with a note of what stopped it unless that may pass."""
     try:
-        job = _granted(control, job) or advance(run, control, job)
+        job = (_granted(control, job) if job.wish else None) or advance(run, control, job)
         return _granted(control, job, let_go) or job
     except Exception as error:
         trouble = failure_of(error)
