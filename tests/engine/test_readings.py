@@ -98,6 +98,21 @@ def test_numbers_that_nothing_decides_are_asked_about(database: Database) -> Non
     assert result.values("amount") == [Exact(1234)]
 
 
+def test_numbers_of_a_workbook_are_not_taken_for_texts_beside_them(database: Database) -> None:
+    with_numbers(database)
+    content = BytesIO()
+    workbook: Any = xlsxwriter.Workbook  # its types are partly unknown
+    with workbook(content) as book:
+        sheet = book.add_worksheet()
+        for place, row in enumerate([("id", "amount"), (1, "1,50"), (2, 1.234), (3, "2.000"), (4, "7,25"), (5, 2.5)]):
+            sheet.write_row(place, 0, row)
+    with pytest.raises(Final, match="--decimal comma") as caught:
+        run_import(database, NUMBERS, content.getvalue())
+    assert caught.value.code == Code.AMBIGUOUS_NUMBERS
+    result = run_import(database, NUMBERS, content.getvalue(), read=ReadOptions(decimal=","))
+    assert result.values("amount") == list(map(Exact, ("1.5", "1.234", "2000", "7.25", "2.5")))
+
+
 def test_whole_numbers_and_texts_keep_their_digits(database: Database) -> None:
     with_numbers(database)
     importer = declared("t", id=Integer(), whole=Integer(), code=Text())

@@ -50,6 +50,8 @@ class Counted:
     second: int
     open: int
     example: str | None
+    dotted: str | None = None
+    """Of numbers that can be read either way, one with a point."""
 
 
 def add_columns(connection: Connection[Any], job_id: UUID, columns: Iterable[ColumnMapping]) -> None:

@@ -117,6 +117,8 @@ def _decimal_mark(
     if job.config.read.decimal:
         return job.config.read.decimal
     counted = _counted(connection, job, column, "number_evidence", rows)
+    if counted.first < counted.second and exact:
+        _refuse_mixed(column, count_evidence(connection, job.id, "number_evidence", column.position, rows))
     if counted.first != counted.second:
         return "." if counted.first > counted.second else ","
     if exact or (not counted.open and not counted.first):
@@ -130,6 +132,18 @@ def _decimal_mark(
         hint="Say which with --decimal point or --decimal comma.",
         over_http=f"Say which with {in_config('decimal', '.')}, or a comma.",
     )
+
+
+def _refuse_mixed(column: ColumnMapping, counted: Counted) -> None:
+    """Of a file that has numbers of its own: `1.234` is one of them, or a text beside others with a decimal comma."""
+    if counted.dotted:
+        raise Final(
+            Code.AMBIGUOUS_NUMBERS,
+            f"Column {column.header!r} has texts with a decimal comma beside {counted.dotted!r}: a number, whose point "
+            "is a decimal mark, or a text, in which it groups digits.",
+            hint="Import the file with --decimal comma: numbers of a workbook are told from its texts then.",
+            over_http=f"Import the file with {in_config('decimal', ',')}: its numbers are told from its texts then.",
+        )
 
 
 def readings_of(columns: Sequence[ColumnMapping]) -> dict[str, ColumnReading]:

@@ -56,7 +56,8 @@ def _workbook(file: LocalFile, kind: Format, options: ReadOptions) -> Workbook:
 
 
 def _point(options: ReadOptions) -> str:
-    return options.point if isinstance(options, PointedOptions) else "."
+    """The mark in numbers that are stored as such: that of the texts beside them, where it is told."""
+    return options.point if isinstance(options, PointedOptions) else options.decimal or "."
 
 
 def _check_encrypted(file: LocalFile) -> None:
