@@ -100,6 +100,7 @@ def test_importers_are_listed_and_explained(workspace: Workspace) -> None:
         "aliases": ["E-Mail"],
         "help": "",
         "demands": {},
+        "onlyWhen": {},
     }
     assert "As on the door." in workspace.run("importers", "people").out
 
