@@ -6,9 +6,6 @@ from pathlib import Path
 
 import msgspec
 
-_WAITS = 3
-"""The exit code of a job that waits for a person."""
-
 
 class _Told(msgspec.Struct):
     """What `rowcall import --json` says."""
@@ -19,7 +16,7 @@ class _Told(msgspec.Struct):
 def main() -> None:
     """Preview a file into the users, then submit what was shown: `FILE MODE`."""
     file, mode = sys.argv[1:]
-    shown = _rowcall("import", file, "--into", "users", "--mode", mode, "--preview", "--json", ends_with=_WAITS)
+    shown = _rowcall("import", file, "--into", "users", "--mode", mode, "--preview", "--json")
     print(_rowcall("submit", _id_in(shown), "--json"))
 
 
@@ -30,10 +27,10 @@ def main_undone() -> None:
     print(told)
 
 
-def _rowcall(*arguments: str, ends_with: int = 0) -> str:
+def _rowcall(*arguments: str) -> str:
     command = [Path(sys.executable).with_name("rowcall"), *arguments]
     ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    if ended.returncode != ends_with:
+    if ended.returncode:
         sys.exit(f"rowcall {arguments[0]} ended with {ended.returncode}: {ended.stdout[-500:]}")
     return ended.stdout
 
