@@ -149,7 +149,7 @@ def test_rows_that_somebody_writes_during_the_undo_are_kept(database: Database) 
             working = threading.Thread(target=work_on, args=(database, UPSERT, job))
             working.start()
             waits = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'transactionid'"
-            while not sql(database, f"SELECT EXISTS ({waits})")[0][0]:  # pyright: ignore[reportArgumentType]
+            while not sql(database, f"SELECT EXISTS ({waits})")[0][0]:  # pyright: ignore[reportArgumentType] (of our own words)
                 assert working.is_alive()
         working.join()
     assert rows(database) == [(1, "one", None), (2, "mine", None)]

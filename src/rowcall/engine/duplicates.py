@@ -21,6 +21,7 @@ import psycopg
 from psycopg import Connection
 from psycopg.sql import Identifier
 
+from rowcall.engine.hashes import Hashes
 from rowcall.engine.judge import NO_OUTCOMES, judge_rows, numbered, rows_of
 from rowcall.engine.resolve import TO_CREATE
 from rowcall.engine.typed import needed_for, values_of
@@ -34,11 +35,6 @@ from rowcall.store.rows import RowBatch, Sources, all_batches
 from rowcall.store.targets import Sameness, TargetColumn
 
 _JUDGED = 10_000
-_PARTS = 32
-_TOGETHER = 500_000
-"""The most rows whose hashes are looked at together."""
-_ENTRY = np.dtype([("hash", np.uint64), ("number", np.int64)])
-Entries = npt.NDArray[Any]
 _EQUAL_ALIKE: dict[str, tuple[type[Field], ...]] = {
     **WRITTEN_ALIKE,
     "numeric": (Integer, Decimal),
@@ -109,17 +105,14 @@ def decide_duplicates(database: Database, connection: Connection[Any], work: Wor
     if not sets or not work.job.row_count:
         return
     hashed = [one for one in sets if one.told is None]
-    parts = _PARTS if work.job.row_count > _TOGETHER else 1
     if _borrows_keys(work):
         staging.prepare(connection, work.layout)
     with tempfile.TemporaryDirectory(prefix="rowcall-keys-") as folder:
+        hashes = Hashes.of(Path(folder), work.job.row_count)
         if hashed:
-            _spill_all(database, connection, work, hashed, Path(folder), parts, workers)
+            _hash_all(database, connection, work, hashed, hashes, workers)
         for one in sets:
-            if one.told:
-                found = _told_alike(connection, work, one, one.told)
-            else:
-                found = _hashed_alike(Path(folder), hashed.index(one), parts)
+            found = _told_alike(connection, work, one, one.told) if one.told else hashes.repeated(hashed.index(one))
             for alike in found:
                 if alike.height:
                     _settle(connection, work, one, alike)
@@ -167,23 +160,24 @@ def same_as(connection: Connection[Any], work: Work, numbers: Sequence[int]) -> 
 # --------------------------------------------------------------------------------- which rows might be equal
 
 
-def _spill_all(
+def _hash_all(
     database: Database,
     connection: Connection[Any],
     work: Work,
     sets: Sequence[KeySet],
-    folder: Path,
-    parts: int,
+    hashes: Hashes,
     workers: int,
 ) -> None:
-    """Write the hash of each row's keys to disk, divided by hash, so that memory doesn't grow with the file."""
+    """Keep the hash of each row's keys."""
     batches = all_batches(connection, work.job.id)
     pool = min(workers, len(batches))
 
     def share(connection: Connection[Any], thread: int) -> None:
         for batch in batches[thread::pool]:
-            for place, entries in enumerate(_hashed(connection, work, sets, batch)):
-                _spill(folder, place, parts, thread, entries)
+            values = _key_values(connection, work, sets, batch)
+            for kind, one in enumerate(sets):
+                whole = _whole_keys(work, one, values)
+                hashes.add(kind, thread, whole.select(pl.struct(one.fields).hash()).to_series(), whole["number"])
 
     def share_apart(thread: int) -> None:
         with database.reconnect("keys") as own:
@@ -196,18 +190,6 @@ def _spill_all(
         return
     with ThreadPoolExecutor(pool) as executor:
         list(executor.map(share_apart, range(pool)))
-
-
-def _hashed(connection: Connection[Any], work: Work, sets: Sequence[KeySet], batch: RowBatch) -> list[Entries]:
-    values = _key_values(connection, work, sets, batch)
-    entries: list[Entries] = []
-    for one in sets:
-        whole = _whole_keys(work, one, values)
-        hashes = whole.select(pl.struct(one.fields).hash()).to_series().to_numpy()
-        found = np.empty(whole.height, _ENTRY)
-        found["hash"], found["number"] = hashes, whole["number"].to_numpy()
-        entries.append(found)
-    return entries
 
 
 def _whole_keys(work: Work, one: KeySet, values: pl.DataFrame) -> pl.DataFrame:
@@ -269,42 +251,6 @@ def _known(connection: Connection[Any], work: Work, values: pl.DataFrame) -> pl.
 def _typed(work: Work, name: str, texts: pl.Series, dtype: pl.DataType) -> pl.Series:
     field = work.importer.fields[name]
     return (texts if name in work.lookups else field.read(texts)).cast(dtype).alias(name)
-
-
-def _file(folder: Path, place: int, part: int) -> list[Path]:
-    return sorted(folder.glob(f"{place}-{part}-*"))
-
-
-def _spill(folder: Path, place: int, parts: int, thread: int, entries: Entries) -> None:
-    part_of = entries["hash"] % np.uint64(parts)
-    order = np.argsort(part_of, kind="stable")
-    bounds = np.searchsorted(part_of[order], np.arange(parts + 1))
-    for part in range(parts):
-        with (folder / f"{place}-{part}-{thread}").open("ab") as file:
-            file.write(entries[order[bounds[part] : bounds[part + 1]]].tobytes())
-
-
-def _repeated(files: list[Path]) -> npt.NDArray[np.int64]:
-    """The numbers of rows whose hash is not the only one of its kind, equal ones together."""
-    if not files:
-        return np.empty(0, np.int64)
-    entries = np.concatenate([np.fromfile(file, _ENTRY) for file in files])
-    entries = entries[np.lexsort((entries["number"], entries["hash"]))]
-    same = entries["hash"][1:] == entries["hash"][:-1]
-    repeated = np.zeros(len(entries), np.bool_)
-    repeated[1:] |= same
-    repeated[:-1] |= same
-    return entries["number"][repeated]
-
-
-def _hashed_alike(folder: Path, place: int, parts: int) -> Iterator[pl.DataFrame]:
-    """Rows whose keys may be equal, all that may be together; in pieces that are worth the while of judging."""
-    waiting: list[npt.NDArray[np.int64]] = []
-    for part in range(parts):
-        waiting.append(_repeated(_file(folder, place, part)))
-        if part == parts - 1 or sum(map(len, waiting)) >= _JUDGED:
-            yield pl.DataFrame({"number": np.concatenate(waiting)})
-            waiting.clear()
 
 
 def _told_alike(connection: Connection[Any], work: Work, one: KeySet, told: Sameness) -> Iterator[pl.DataFrame]:
