@@ -35,7 +35,8 @@ MOST_TEXT = 1_000_000
 """Characters that a corrected cell may have."""
 _AROUND = 1_000
 """Rows that may be planned again with one; if more have to do with it, all are."""
-_OPEN = (Status.FAILED, Status.SKIPPED)
+OPEN = [Status.FAILED.value, Status.SKIPPED.value]
+"""What rows are that can be corrected when their job is through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ def found_row(connection: Connection[Any], job: Job, number: int) -> RowResult:
 
 
 def _require_open(job: Job, row: RowResult) -> None:
-    if job.state is not State.VALIDATED and row.status not in _OPEN:
+    if job.state is not State.VALIDATED and row.status not in OPEN:
         told = f"Row {row.row:,} is {row.status} already: what it wrote would not change with it."
         raise Final(Code.ROW_DONE, told, hint="Only rows that failed or were skipped can be corrected now.")
 

@@ -13,12 +13,12 @@ import polars as pl
 from psycopg import Connection
 from psycopg.sql import Identifier
 
-from rowcall.engine.corrections.edit import lock_for_edit, plan_again
+from rowcall.engine.corrections.edit import OPEN, lock_for_edit, plan_again
 from rowcall.errors import Final
 from rowcall.formats import Batch, Limits, Reading, open_rows
 from rowcall.formats.reading import PointedOptions
 from rowcall.importer import Importer
-from rowcall.model import Code, State, Status
+from rowcall.model import Code, State
 from rowcall.store import jobs
 from rowcall.store.copying import cells_text, copy_in
 from rowcall.store.edits import Laid, lay_over
@@ -31,7 +31,6 @@ KEY, PROBLEMS = "rowcall_key", "rowcall_problems"
 LONGEST = 16_000
 """Characters that are shown of a text that is too long for a cell of a workbook."""
 _TOLD = 1_000
-_OPEN = [Status.FAILED.value, Status.SKIPPED.value]
 _SHEETS = (b"PK", b"\xd0\xcf")
 _POINT = "\ue000"
 """Stands in numbers that a workbook has as such until it is known which mark their column has."""
@@ -89,7 +88,7 @@ def merge_rejects(
     titles = titles_of([column.header for column in columns])
     ignored = _returned(connection, reading, titles, [column.decimal_mark or "." for column in columns])
     waits = job.state is State.VALIDATED
-    given = {"id": job.id, "job": job.number, "open": [] if waits else _OPEN}
+    given = {"id": job.id, "job": job.number, "open": [] if waits else OPEN}
     connection.execute(query("judge_returned"), given)
     there = [title for title in titles if title in {column.header.strip() for column in reading.columns}]
     positions = [titles.index(title) for title in there]

@@ -8,11 +8,11 @@ import msgspec
 from psycopg import Connection
 from psycopg.sql import SQL
 
-from rowcall.engine.corrections.edit import lock_for_edit, places_of, plan_again
+from rowcall.engine.corrections.edit import OPEN, lock_for_edit, places_of, plan_again
 from rowcall.engine.moves import require
 from rowcall.errors import Final
 from rowcall.importer import Importer
-from rowcall.model import Code, State, Status
+from rowcall.model import Code, State
 from rowcall.store.edits import Laid, lay_over
 from rowcall.store.grid import Wanted
 from rowcall.store.jobs import Job
@@ -21,7 +21,6 @@ from rowcall.store.queries import query
 from rowcall.words import counted
 
 _SAMPLES = 10
-_OPEN = [Status.FAILED.value, Status.SKIPPED.value]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +112,7 @@ def _given(connection: Connection[Any], job: Job, asked: Replacing) -> dict[str,
         "with": asked.text,
         "part": asked.part,
         "statuses": list(which.statuses),
-        "open": [] if job.state is State.VALIDATED else _OPEN,
+        "open": [] if job.state is State.VALIDATED else OPEN,
         "code": which.code,
         "field": which.field,
         "text": which.text,
