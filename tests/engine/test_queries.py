@@ -10,12 +10,12 @@ from psycopg import Connection
 from psycopg.rows import scalar_row
 from psycopg.sql import SQL, Composable
 
-from rowcall.store import undoing
 from rowcall.store.db import Database
 from rowcall.store.grid import Wanted
 from rowcall.store.queries import query
 from rowcall.store.targets import describe
-from rowcall.store.undoing import Undoing
+from rowcall.store.undoing.finding import finding
+from rowcall.store.undoing.slices import Undoing, prepare
 
 FILLED = """
     INSERT INTO rowcall.file VALUES (repeat('a', 64), 1, '/nowhere');
@@ -88,8 +88,8 @@ def test_an_undo_looks_up_each_row_of_a_slice_by_itself(filled: Connection[Any],
         "FROM generate_series(1, 5000) n"
     )
     what = Undoing(job_id=JOB, target=describe(filled, "t"), referrers=(), which=Wanted())
-    undoing.prepare(filled)
-    select = SQL("EXPLAIN ") + undoing.finding(what, 5000, 5100, lock=True, kept_by=kept_by)
+    prepare(filled)
+    select = SQL("EXPLAIN ") + finding(what, 5000, 5100, lock=True, kept_by=kept_by)
     plan = "\n".join(filled.cursor(row_factory=scalar_row).execute(select))
     assert "Index Cond: ((job_id = o.job_id) AND (row_number = o.row_number))" in plan, plan
     assert "Anti Join" not in plan

@@ -8,7 +8,7 @@ from rowcall import Importer
 from rowcall.engine import moves
 from rowcall.engine.doctor import Finding, verify_job
 from rowcall.engine.run import Run, run_job
-from rowcall.engine.undo import UndoPreview, preview_undo
+from rowcall.engine.undo.preview import UndoPreview, preview_undo
 from rowcall.store.db import Database
 from rowcall.store.grid import Wanted
 from rowcall.store.jobs import Job

@@ -15,7 +15,8 @@ from rowcall.api.openapi import refusals
 from rowcall.api.service import TheCaller, TheService
 from rowcall.engine import moves
 from rowcall.engine.documents import undo_preview_document, undo_receipt_document
-from rowcall.engine.undo import preview_undo, undo_of
+from rowcall.engine.undo.preview import preview_undo
+from rowcall.engine.undo.take_back import undo_of
 from rowcall.model import Code
 from rowcall.store import jobs
 from rowcall.store.db import Database

@@ -22,7 +22,8 @@ from rowcall.engine.corrections.rejects import Merged, merge_rejects, open_retur
 from rowcall.engine.corrections.replace import Replacing, count_replaced, replace_cells
 from rowcall.engine.preview.documents import preview_of
 from rowcall.engine.receipt import receipt_of
-from rowcall.engine.undo import preview_undo, undo_of
+from rowcall.engine.undo.preview import preview_undo
+from rowcall.engine.undo.take_back import undo_of
 from rowcall.errors import RowcallError
 from rowcall.importer import Importer
 from rowcall.importer.registry import Registry, load_registry

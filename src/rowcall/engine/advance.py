@@ -40,7 +40,7 @@ from rowcall.engine.pace import Pace
 from rowcall.engine.running import Run, check_stop, scratch_of
 from rowcall.engine.second_look import look_again, plan_together, refers_to_itself, some_failed
 from rowcall.engine.sequences import keep_ahead
-from rowcall.engine.undo import AT_ONCE, take_back
+from rowcall.engine.undo.take_back import AT_ONCE, take_back
 from rowcall.engine.values import ask as ask_values
 from rowcall.engine.values.answers import Unsettled
 from rowcall.engine.waiting import decide_waiting

@@ -10,7 +10,7 @@ from typing import Any
 from rowcall.engine.corrections.rejects import Merged
 from rowcall.engine.moves import possible
 from rowcall.engine.receipt import Receipt
-from rowcall.engine.undo import UndoPreview
+from rowcall.engine.undo.preview import UndoPreview
 from rowcall.importer import Field, Importer, conditions
 from rowcall.model import State, Status
 from rowcall.store.edits import CellEdit

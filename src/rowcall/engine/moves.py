@@ -10,7 +10,8 @@ from typing import Any
 from psycopg import Connection
 
 from rowcall.engine.finish import balance_of
-from rowcall.engine.undo import end_undo, nothing_to_undo, require_possible, require_stamps, why_not
+from rowcall.engine.undo.possible import nothing_to_undo, require_possible, require_stamps, why_not
+from rowcall.engine.undo.take_back import end_undo
 from rowcall.errors import Final, PlanStale, WrongState
 from rowcall.importer import Importer, WholeFileImporter
 from rowcall.model import WORKING, Code, State, Wish

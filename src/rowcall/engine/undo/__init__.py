@@ -1,0 +1,1 @@
+"""What a job wrote, taken back: created rows are deleted, updated ones restored, versions removed."""

@@ -1,0 +1,68 @@
+"""Whether what a job wrote can be taken back at all, and what is said where it can't."""
+
+from typing import Any
+
+from psycopg import Connection
+
+from rowcall.errors import Final
+from rowcall.importer import Importer, ItemImporter, WholeFileImporter
+from rowcall.model import Code
+from rowcall.store import undos
+from rowcall.store.grid import Wanted
+from rowcall.store.jobs import Job
+from rowcall.store.referrers import referrers_of
+from rowcall.store.targets import describe
+from rowcall.store.undoing.slices import Undoing
+from rowcall.words import counted
+
+
+def why_not(importer: type[Importer]) -> str | None:
+    """Why nothing that an importer did can be taken back; None if it can."""
+    if importer.undo is not True:
+        return importer.undo or f"{importer.name} doesn't let its imports be taken back."
+    if issubclass(importer, WholeFileImporter | ItemImporter):
+        return f"{importer.name} processes rows by its own code: Rowcall doesn't know what that changed."
+    return None
+
+
+def require_possible(importer: type[Importer]) -> None:
+    """Refuse what can't be taken back for what the importer is."""
+    if why := why_not(importer):
+        raise Final(Code.UNDO_NOT_POSSIBLE, why)
+
+
+def require_stamps(connection: Connection[Any], job: Job) -> None:
+    """Refuse a job of which it can't be told any more who wrote its rows last."""
+    told = None
+    if undos.asks(connection, "stamps_lacking", job.id):
+        told = f"Job {job.number} was imported before Rowcall kept who wrote a row last: it can't be told."
+    elif undos.asks(connection, "stamps_off", job.id):
+        told = f"The database was restored from a dump since job {job.number}: who wrote a row last can't be told."
+    if told:
+        raise Final(Code.UNDO_NOT_POSSIBLE, told, hint="Import a file that says what the rows should be.")
+
+
+def what_of(connection: Connection[Any], job: Job, importer: type[Importer], which: Wanted) -> Undoing:
+    """What is to be taken back, where that can be."""
+    require_possible(importer)
+    target = describe(connection, importer.target)
+    if not target.primary_key or target.kind == "f":
+        lacking = "is a foreign table" if target.kind == "f" else "has no primary key"
+        told = f"{importer.target} {lacking}: which row became which of its rows is not known."
+        raise Final(Code.UNDO_NOT_POSSIBLE, told)
+    require_stamps(connection, job)
+    return Undoing(job_id=job.id, target=target, referrers=referrers_of(connection, target), which=which)
+
+
+def nothing_to_undo(job: Job) -> Final:
+    """What is said where a job has nothing that could be taken back."""
+    return Final(Code.UNDO_NOT_POSSIBLE, f"Job {job.number} has written no row that is not taken back already.")
+
+
+def incomplete(importer: type[Importer], kept: int) -> Final:
+    """What is said where an import that is all or nothing would be taken back in part."""
+    stay = counted(kept, "row")
+    told = f"{importer.name} is imported as a whole and taken back as a whole, and {stay} would have to stay."
+    return Final(
+        Code.UNDO_INCOMPLETE, told, hint="Look at the preview; ask for a partial undo to take back the others."
+    )

@@ -1,0 +1,134 @@
+-- undoing_tables --
+-- Which rows are to be taken back, which were, and what is in the way. `created` in the target by this row, a version of
+-- another one included; `stamp` is its own transaction, `seen` the one before, `now` the target's.
+DROP TABLE IF EXISTS pg_temp.rowcall_undoing, pg_temp.rowcall_undone, pg_temp.rowcall_blocking;
+CREATE TEMPORARY TABLE rowcall_undoing (
+    row_number bigint, created boolean, key text[], stamp xid, seen xid, tid tid, part oid, now xid, result text, issue jsonb)
+ON COMMIT DELETE ROWS;
+CREATE TEMPORARY TABLE rowcall_undone (row_number bigint, stamp xid) ON COMMIT DELETE ROWS;
+CREATE TEMPORARY TABLE rowcall_blocking (row_number bigint, told jsonb, said text) ON COMMIT DELETE ROWS
+
+-- undoing_forget --
+-- What was found before.
+DELETE FROM pg_temp.rowcall_undoing;
+DELETE FROM pg_temp.rowcall_undone;
+DELETE FROM pg_temp.rowcall_blocking
+
+-- undoing_find --
+-- The rows of a slice with where they are in the target, and whether they are as the import left them.
+INSERT INTO pg_temp.rowcall_undoing
+SELECT o.row_number, o.status = 'created' OR {version}, o.target_key, o.xmin, o.seen, t.ctid, t.tableoid, t.xmin,
+       CASE WHEN t.ctid IS NULL THEN 'gone' WHEN c.issue IS NOT NULL THEN 'changed' END, c.issue
+FROM rowcall.outcome o
+LEFT JOIN LATERAL (SELECT t.ctid, t.tableoid, t.xmin FROM {own} t WHERE {same}{lock}) t ON true
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN t.ctid IS NULL THEN NULL WHEN NOT {as_left} THEN {changed}::jsonb WHEN {lost} THEN {lacking}::jsonb
+           END AS issue OFFSET 0) c
+WHERE o.job_id = {job} AND o.row_number BETWEEN {first} AND {last} AND o.attempt > 0
+  AND o.status IN ('created', 'updated') AND {which} AND {open}
+
+-- undoing_as_left --
+-- Whether the target's row `t` is as the outcome `o` says: written by the same transaction, or brought back to that.
+(t.xmin = o.xmin OR EXISTS (
+    SELECT FROM rowcall.reversal v WHERE v.stamp IS NOT NULL AND v.target_key = o.target_key AND v.stamp = t.xmin
+    AND v.stands_for = o.xmin))
+
+-- undoing_chains --
+-- Rows that only another row of the job has written since will be as they were left when that is taken back.
+UPDATE pg_temp.rowcall_undoing u SET result = NULL, issue = NULL FROM pg_temp.rowcall_undoing x
+WHERE u.result = 'changed' AND x.result IS NULL AND x.key = u.key AND x.seen = u.stamp AND x.row_number <> u.row_number
+
+-- undoing_blocking --
+-- The rows that a foreign key refers to, with how often.
+INSERT INTO pg_temp.rowcall_blocking
+SELECT u.row_number, jsonb_build_object('table', {name}, 'constraint', {constraint}, 'rows', count(*)),
+       CASE count(*) WHEN 1 THEN {one} ELSE count(*) || {several} END
+FROM pg_temp.rowcall_undoing u JOIN {own} t ON {at} JOIN {table} d ON {refers}
+WHERE u.created AND u.result IS NULL AND {stays}
+GROUP BY u.row_number
+
+-- undoing_stays --
+-- That a row `d` of the target will still refer to another when all is taken back.
+NOT EXISTS (
+    SELECT FROM pg_temp.rowcall_undoing x
+    WHERE x.tid = d.ctid AND x.part = d.tableoid AND x.result IS NULL AND (x.created OR EXISTS (
+        SELECT FROM rowcall.outcome o
+        WHERE o.job_id = {job} AND o.row_number = x.row_number AND o.attempt > 0 AND ({elsewhere}))))
+
+-- undoing_unseen --
+-- Rows of which it can't be seen whether something refers to them.
+INSERT INTO pg_temp.rowcall_blocking
+SELECT u.row_number, {told}::jsonb, {said} FROM pg_temp.rowcall_undoing u WHERE u.created AND u.result IS NULL
+
+-- undoing_blocked --
+-- Rows that something refers to stay, and it is said what.
+UPDATE pg_temp.rowcall_undoing u SET result = 'blocked', issue = jsonb_build_object(
+    'code', {code}, 'message', f.said || '; it was kept.', 'metadata', jsonb_build_object('dependents', f.told))
+FROM (SELECT row_number, string_agg(said, '; ' ORDER BY said) AS said, jsonb_agg(told ORDER BY said) AS told
+      FROM pg_temp.rowcall_blocking GROUP BY 1) f
+WHERE u.row_number = f.row_number AND u.result IS NULL
+
+-- undoing_differing --
+-- The columns in which rows to be restored differ from what they were, with how many do.
+SELECT e.key, count(*) FROM pg_temp.rowcall_undoing u JOIN {own} t ON {at}
+JOIN rowcall.outcome o ON o.job_id = {job} AND o.row_number = u.row_number AND o.attempt > 0
+CROSS JOIN LATERAL (SELECT {image} AS now OFFSET 0) i, jsonb_each(o.before) e
+WHERE NOT u.created AND u.result IS NULL AND e.value::text IS DISTINCT FROM (i.now -> e.key)::text GROUP BY 1
+
+-- undoing_restore --
+-- Give rows back the values that they had.
+WITH done AS (
+    UPDATE {own} t SET {assignments} FROM pg_temp.rowcall_undoing u
+    JOIN rowcall.outcome o ON o.job_id = {job} AND o.row_number = u.row_number AND o.attempt > 0, {image}
+    WHERE {at} AND NOT u.created AND u.result IS NULL AND {only} RETURNING u.row_number, t.xmin)
+INSERT INTO pg_temp.rowcall_undone SELECT * FROM done
+
+-- undoing_as_they_were --
+-- Rows that are as they were need not be written.
+INSERT INTO pg_temp.rowcall_undone
+SELECT u.row_number, u.now FROM pg_temp.rowcall_undoing u WHERE NOT u.created AND u.result IS NULL AND {only}
+
+-- undoing_delete --
+-- Delete rows.
+WITH done AS (
+    DELETE FROM {own} t USING pg_temp.rowcall_undoing u WHERE {at} AND u.created AND u.result IS NULL AND {only}
+    RETURNING u.row_number)
+INSERT INTO pg_temp.rowcall_undone SELECT row_number, NULL FROM done
+
+-- undoing_attempt --
+-- For a trial in halves: all of the rows `rowcall_some`, or none of them.
+{restoring}; {deleting};
+IF (SELECT count(*) FROM pg_temp.rowcall_undone WHERE row_number = ANY (rowcall_some)) < cardinality(rowcall_some) THEN
+    RAISE EXCEPTION 'dropped' USING ERRCODE = {dropped};
+END IF;
+
+-- undoing_refused --
+-- Why rows can't be taken back.
+UPDATE pg_temp.rowcall_undoing u SET result = 'refused', issue = f.issue
+FROM unnest(%(rows)s::bigint[], %(issues)s::jsonb[]) f (number, issue) WHERE u.row_number = f.number
+
+-- undoing_left --
+-- The rows that are to be taken back, in order.
+SELECT row_number FROM pg_temp.rowcall_undoing WHERE result IS NULL ORDER BY 1
+
+-- undoing_done --
+-- How many were taken back.
+SELECT count(*) FROM pg_temp.rowcall_undone
+
+-- undoing_counts --
+-- What was found: results (none: can be taken back), whether the rows were created, how many.
+SELECT result, created, count(*) FROM pg_temp.rowcall_undoing GROUP BY 1, 2
+
+-- undoing_dependents --
+-- What refers to rows that were created: the foreign keys, how many rows they block, by how many rows of theirs.
+SELECT b.told ->> 'table' AS table, b.told ->> 'constraint' AS constraint, count(*) AS blocked,
+       sum((b.told ->> 'rows')::bigint)::bigint AS dependents
+FROM pg_temp.rowcall_blocking b GROUP BY 1, 2 ORDER BY 1, 2
+
+-- undoing_samples --
+-- Some rows that are kept, as they were before the import and as they are now.
+SELECT u.row_number AS row, r.line, u.key AS target_key, o.status::text, u.issue, o.before, {image} AS now
+FROM (SELECT * FROM pg_temp.rowcall_undoing WHERE result = {result} ORDER BY row_number LIMIT {most}) u
+JOIN rowcall.outcome o ON o.job_id = {job} AND o.row_number = u.row_number AND o.attempt > 0
+JOIN rowcall.edited_row r ON r.job_id = {job} AND r.number = u.row_number
+JOIN {own} t ON {at} ORDER BY 1

@@ -1,0 +1,65 @@
+"""Which rows can't be deleted because others refer to them, whatever the foreign key would do about it."""
+
+from typing import Any
+
+from psycopg import Connection
+from psycopg.sql import SQL, Composed, Identifier
+from psycopg.sql import Literal as Value
+
+from rowcall.model import Code
+from rowcall.store.copying import jsonb_text
+from rowcall.store.images import json_of
+from rowcall.store.queries import query
+from rowcall.store.referrers import Referrer
+from rowcall.store.undoing.slices import AT, Undoing
+
+
+def block(connection: Connection[Any], what: Undoing) -> None:
+    """Find the rows that others refer to.
+
+    What refers to a row and will be taken back itself doesn't count; who can't be taken back blocks others in turn.
+    """
+    for referrer in what.referrers:
+        if not referrer.is_of(what.target):
+            connection.execute(_unseen(referrer) if not referrer.seen else _blocking(what, referrer))
+    _set_blocked(connection)
+    own = [referrer for referrer in what.referrers if referrer.is_of(what.target)]
+    while sum(connection.execute(_blocking(what, referrer)).rowcount for referrer in own):
+        _set_blocked(connection)
+
+
+def _set_blocked(connection: Connection[Any]) -> None:
+    connection.execute(SQL(query("undoing_blocked")).format(code=Value(Code.HAS_DEPENDENTS.value)))
+
+
+def _blocking(what: Undoing, referrer: Referrer) -> Composed:
+    pairs = list(zip(referrer.columns, referrer.target_columns, strict=True))
+    return SQL(query("undoing_blocking")).format(
+        name=Value(referrer.table),
+        constraint=Value(referrer.name),
+        one=Value(f"1 row of {referrer.table} refers to it ({referrer.name})"),
+        several=Value(f" rows of {referrer.table} refer to it ({referrer.name})"),
+        own=what.target.own_rows,
+        at=AT,
+        table=referrer.identifier,
+        refers=SQL(" AND ").join(SQL("d.{} = t.{}").format(Identifier(own), Identifier(other)) for own, other in pairs),
+        stays=_will_stay(what, referrer) if referrer.is_of(what.target) else SQL("true"),
+    )
+
+
+def _will_stay(what: Undoing, referrer: Referrer) -> Composed:
+    """That a row `d` of the target will still refer to `t` when all is taken back."""
+    elsewhere = SQL(" OR ").join(
+        SQL("(o.before -> {})::text IS DISTINCT FROM {}").format(Value(own), json_of(what.target.columns[other]))
+        for own, other in zip(referrer.columns, referrer.target_columns, strict=True)
+    )
+    return SQL(query("undoing_stays")).format(job=Value(what.job_id), elsewhere=elsewhere)
+
+
+def _unseen(referrer: Referrer) -> Composed | SQL:
+    """Where it can't be seen who refers to a row: PostgreSQL would refuse, or else nothing may be deleted."""
+    if referrer.refuses:
+        return SQL("SELECT")
+    said = f"Whether rows of {referrer.table} refer to it ({referrer.name}) can't be seen"
+    told = jsonb_text({"table": referrer.table, "constraint": referrer.name, "rows": None})
+    return SQL(query("undoing_unseen")).format(told=Value(told), said=Value(said))

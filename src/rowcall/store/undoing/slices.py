@@ -1,0 +1,48 @@
+"""The temporary tables in which it is found out what can be taken back, and is noted what was."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import scalar_row
+from psycopg.sql import SQL
+
+from rowcall.store.grid import Wanted
+from rowcall.store.queries import query
+from rowcall.store.referrers import Referrer
+from rowcall.store.targets import Target
+
+AT = SQL("t.ctid = u.tid AND t.tableoid = u.part AND t.xmin = u.now")
+"""Where a row of the target is that was found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undoing:
+    """What is taken back: rows of a job, from a target."""
+
+    job_id: UUID
+    target: Target
+    referrers: Sequence[Referrer]
+    which: Wanted
+
+
+def prepare(connection: Connection[Any]) -> None:
+    """Make the temporary tables of this session. Outside a transaction, so that they outlive one that is undone."""
+    connection.execute(query("undoing_tables"))
+
+
+def left(connection: Connection[Any]) -> list[int]:
+    """The rows that are to be taken back, by all that is known so far, in order."""
+    return connection.cursor(row_factory=scalar_row).execute(query("undoing_left")).fetchall()
+
+
+def count_done(connection: Connection[Any]) -> int:
+    """How many were."""
+    return connection.cursor(row_factory=scalar_row).execute(query("undoing_done")).fetchone() or 0
+
+
+def refuse(connection: Connection[Any], issues: dict[int, str]) -> None:
+    """Note why rows can't be taken back: issues as JSON."""
+    connection.execute(query("undoing_refused"), {"rows": list(issues), "issues": list(issues.values())})

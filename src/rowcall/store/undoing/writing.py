@@ -1,0 +1,60 @@
+"""The statements that restore rows and delete them: those that were found, and that nothing stands against."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from psycopg import Connection
+from psycopg.sql import SQL, Composable, Composed, Identifier
+from psycopg.sql import Literal as Value
+
+from rowcall.store.images import columns_of_image, image_of, json_of, value_of
+from rowcall.store.queries import query
+from rowcall.store.targets import TargetColumn
+from rowcall.store.trial import DROPPED
+from rowcall.store.undoing.slices import AT, Undoing
+
+_ALL = SQL("true")
+
+
+def differing(connection: Connection[Any], what: Undoing) -> dict[str, int]:
+    """The columns in which rows to be restored differ from what they were, with how many do."""
+    select = SQL(query("undoing_differing")).format(
+        own=what.target.own_rows, at=AT, job=Value(what.job_id), image=image_of(what.target)
+    )
+    found = dict(connection.execute(select).fetchall())
+    fixed = {name for name, column in what.target.columns.items() if column.generated or column.always}
+    return {name: found[name] for name in what.target.columns if name in found and name not in fixed}
+
+
+def statements(what: Undoing, columns: Sequence[str], only: Composable = _ALL) -> tuple[Composed, Composed]:
+    """Restore rows in these columns, then delete rows: those that are left and fit. What is done is noted."""
+    return _restoring(what, [what.target.columns[name] for name in columns], only), _deleting(what, only)
+
+
+def _restoring(what: Undoing, columns: Sequence[TargetColumn], only: Composable) -> Composed:
+    if not columns:
+        return SQL(query("undoing_as_they_were")).format(only=only)
+    assignments = SQL(", ").join(
+        SQL(
+            "{name} = CASE WHEN (o.before -> {key})::text IS DISTINCT FROM {now} THEN {value} ELSE t.{name} END"
+        ).format(name=Identifier(column.name), key=Value(column.name), now=json_of(column), value=value_of(column))
+        for column in columns
+    )
+    return SQL(query("undoing_restore")).format(
+        own=what.target.own_rows,
+        assignments=assignments,
+        job=Value(what.job_id),
+        image=columns_of_image(SQL("o.before"), list(columns)),
+        at=AT,
+        only=only,
+    )
+
+
+def _deleting(what: Undoing, only: Composable) -> Composed:
+    return SQL(query("undoing_delete")).format(own=what.target.own_rows, at=AT, only=only)
+
+
+def attempt(what: Undoing, columns: Sequence[str]) -> Composed:
+    """The same of the rows `rowcall_some`, for a trial in halves."""
+    restoring, deleting = statements(what, columns, SQL("u.row_number = ANY (rowcall_some)"))
+    return SQL(query("undoing_attempt")).format(restoring=restoring, deleting=deleting, dropped=Value(DROPPED))
