@@ -123,28 +123,22 @@ def commit_next(connection: Connection[Any], work: Work, hopes: Hopes) -> RowBat
 def _attempt(
     connection: Connection[Any], work: Work, number: int | None, route: Route, claimed: list[RowBatch]
 ) -> RowBatch | None:
-    """One transaction. In a dry run it is undone, and its outcomes alone are written by another."""
-    outcomes, began = _NOTHING, time.monotonic()
-    with connection.transaction(force_rollback=work.dry):
+    """One transaction. In a dry run, what it does to the target is undone, and its outcomes alone are kept."""
+    began = time.monotonic()
+    with connection.transaction():
         batch = claim(connection, work.job, number)
         if batch is None:
             return None
         claimed.append(batch)
         connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
         judged = judge(connection, work, batch)
-        told = foreseen(connection, work, judged.good) if work.dry and is_foreseeable(work) else None
-        if told is not None:
-            outcomes = pl.concat([_NOTHING, judged.settled, told], how="diagonal")
-            counts = {Status(status): count for status, count in outcomes["status"].value_counts().iter_rows()}
+        if work.dry:
+            counts = _plan(connection, work, batch, judged, route)
         else:
             counts = apply(connection, work, batch, judged, route, agreed(connection, work, batch))
             finish(connection, work.job.id, batch, counts)
             if work.planned:
                 plan_done(connection, work, batch)
-            if work.dry:
-                outcomes = planned(connection, work, batch)
-    if work.dry:
-        keep_plan(connection, work, batch, outcomes, looked_up(work, judged.good))
     committed(work.job, len(batch), counts, time.monotonic() - began)
     return batch
 
@@ -153,10 +147,24 @@ _NOTHING = pl.DataFrame(schema=OUTCOME)
 _REST = ("target_key", "issues", "before", "result")
 
 
+def _plan(connection: Connection[Any], work: Work, batch: RowBatch, judged: Judged, route: Route) -> dict[Status, int]:
+    """Keep what would become of a batch: foreseen, or tried and undone. Returns how many of each."""
+    told = foreseen(connection, work, judged.good) if is_foreseeable(work) else None
+    if told is not None:
+        outcomes = pl.concat([_NOTHING, judged.settled, told], how="diagonal")
+    else:
+        with connection.transaction(force_rollback=True):
+            apply(connection, work, batch, judged, route)
+            outcomes = planned(connection, work, batch)
+    if hold_state(connection, work.job):
+        keep_piece(connection, work, batch, outcomes, looked_up(work, judged.good))
+    return {Status(status): count for status, count in outcomes["status"].value_counts().iter_rows()}
+
+
 def planned(
     connection: Connection[Any], work: Work, batch: RowBatch, numbers: Sequence[int] | None = None
 ) -> pl.DataFrame:
-    """The outcomes of a batch, or of some rows of it, to be kept when the transaction that made them is undone."""
+    """The outcomes of a batch, or of some rows of it, to be kept when what made them is undone."""
     return copy_out(connection, outcomes_select(work.job.id, batch, numbers), list(OUTCOME.items()))
 
 

@@ -1,6 +1,6 @@
 """Rows through a temporary table to the target: matched, held against what was agreed to, asked about, written."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +55,8 @@ def write_staged(
     rows = _rows(work, good)
     refused = _staged(connection, work, rows)
     taken = staging.take_keys(connection, work.job.importer, work.job.id) if work.importer.once else []
-    otherwise = _not_agreed(connection, work, held, found) if held else _AS_AGREED
+    staged = _without(rows, [*refused, *(number for number, *_ in taken)])
+    otherwise = _not_agreed(connection, work, staged, held, found) if held else _AS_AGREED
     if care.checked:
         refused |= _violating(connection, work, rows)
     pieces: list[list[int]] | None = None
@@ -108,7 +109,8 @@ def foreseen(connection: Connection[Any], work: Work, good: pl.DataFrame) -> pl.
         if not is_refusal(error):
             raise
         return None
-    return pl.concat([_fresh(connection, work, changes=True), _settled(_failed(refused))], how="diagonal")
+    fresh = _fresh(connection, work, _without(rows, refused), changes=True)
+    return pl.concat([fresh, _settled(_failed(refused))], how="diagonal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,24 +125,33 @@ class _Otherwise:
 _AS_AGREED = _Otherwise(*(pl.DataFrame(schema={**OUTCOME, "planned": pl.String}) for _ in range(2)))
 
 
-def _not_agreed(connection: Connection[Any], work: Work, held: Agreed, found: pl.DataFrame) -> _Otherwise:
+def _not_agreed(
+    connection: Connection[Any], work: Work, staged: pl.Series, held: Agreed, found: pl.DataFrame
+) -> _Otherwise:
     """Take out the rows that have drifted, and tell which may have."""
-    off = held.off(_fresh(connection, work), found)
+    off = held.off(_fresh(connection, work, staged), found)
     lucky = (pl.col("planned") == Status.FAILED.value) & pl.col("status").is_in(_WRITTEN)
     gone = off.filter(~lucky)
     if gone.height:
         numbers = gone["row_number"]
-        told = _fresh(connection, work, changes=True).filter(pl.col("row_number").is_in(numbers.implode()))
+        told = _fresh(connection, work, staged, changes=True).filter(pl.col("row_number").is_in(numbers.implode()))
         gone = told.join(gone.select("row_number", "planned"), on="row_number", maintain_order="left")
         staging.remove(connection, numbers.to_list())
     return _Otherwise(gone, off.filter(lucky))
 
 
-def _fresh(connection: Connection[Any], work: Work, *, changes: bool = False) -> pl.DataFrame:
-    """What would become of the staged rows if they were written now."""
-    outcomes = writing.outcomes_of(work.layout, _key_fields(work), changes=changes)
+def _fresh(connection: Connection[Any], work: Work, staged: pl.Series, *, changes: bool = False) -> pl.DataFrame:
+    """What would become of the staged rows, which have these numbers, if they were written now."""
+    outcomes = writing.outcomes_of(work.layout, _key_fields(work), changes=changes, matched_only=True)
     select = SQL("SELECT {} FROM ({}) outcome").format(SQL(", ").join(map(Identifier, OUTCOME)), outcomes)
-    return copy_out(connection, select, list(OUTCOME.items()))
+    matched = copy_out(connection, select, list(OUTCOME.items()))
+    created = pl.DataFrame({"row_number": staged.filter(~staged.is_in(matched["row_number"].implode()))})
+    return pl.concat([matched, created.with_columns(pl.lit(Status.CREATED.value).alias("status"))], how="diagonal")
+
+
+def _without(rows: pl.DataFrame, numbers: Collection[int]) -> pl.Series:
+    """The numbers of these rows without those."""
+    return rows["rowcall_number"].filter(~rows["rowcall_number"].is_in(list(numbers)))
 
 
 def _key_fields(work: Work) -> list[str | None]:

@@ -48,12 +48,21 @@ def drop(connection: Connection[Any]) -> None:
 
 def load(connection: Connection[Any], rows: pl.DataFrame) -> list[tuple[int, psycopg.Error]]:
     """COPY rows into the temporary table; those that it refuses come back with the reason."""
-    connection.execute(SQL("DELETE FROM {}").format(STAGE))  # batches that share a transaction share the table
-    connection.execute(SQL("DELETE FROM {}").format(MATCH))
+    _clear(connection)
     refused = copy_taken(connection, STAGE, rows)
     # a planner that doesn't know numbers to be unique takes joins for huge, and reads all of the target for them
     connection.execute(SQL("ANALYZE {} (rowcall_number)").format(STAGE))
     return refused
+
+
+def _clear(connection: Connection[Any]) -> None:
+    """Empty the temporary tables of batches that share the transaction, and of such that were undone.
+
+    Deleted rows would stay in them until the end, and be passed over by every statement.
+    """
+    sizes = SQL("SELECT pg_relation_size({}) > 0").format(Value(STAGE.as_string()))
+    if connection.execute(sizes).fetchone() == (True,):
+        connection.execute(SQL("TRUNCATE {}, {}").format(STAGE, MATCH))
 
 
 def fill(connection: Connection[Any], layout: Layout, full: Set[str]) -> None:

@@ -134,7 +134,9 @@ def add_outcomes(
     )
 
 
-def outcomes_of(layout: Layout, key_fields: Sequence[str | None], *, changes: bool) -> Composed:
+def outcomes_of(
+    layout: Layout, key_fields: Sequence[str | None], *, changes: bool, matched_only: bool = False
+) -> Composed:
     """The outcomes of the staged rows. What a skip or a refusal of a match says is added to it.
 
     `key_fields` names the fields of each key.
@@ -163,8 +165,9 @@ def outcomes_of(layout: Layout, key_fields: Sequence[str | None], *, changes: bo
         "(CASE WHEN m.number IS NULL THEN 'created' ELSE {matched} END)::rowcall.status AS status, "
         "{key} AS target_key, {issues} AS issues, m.before, {changes} AS result, "
         "CASE WHEN m.before IS NOT NULL THEN m.stamp END AS seen "
-        "FROM {stage} s LEFT JOIN {match} m ON m.number = s.rowcall_number"
+        "FROM {stage} s {join} {match} m ON m.number = s.rowcall_number"
     ).format(
+        join=SQL("JOIN" if matched_only else "LEFT JOIN"),
         matched=matched,
         key=SQL("CASE WHEN m.number IS NULL OR {} THEN {} ELSE m.key END").format(
             SQL("m.changed" if layout.version else "false"), key_of(layout, "s")
