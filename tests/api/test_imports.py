@@ -119,11 +119,35 @@ def test_what_could_be_meant_in_two_ways_or_means_nothing_makes_no_job(site: Sit
     assert (site.client.get("/v1/imports").json()["items"], stored(site)) == ([], [])
 
 
-def test_a_file_without_its_importer_is_refused_before_it_has_come(site: Site) -> None:
-    head = b"POST /v1/imports?importer=user HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100000\r\n\r\n"
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        ("importer=user", 404),
+        ("importer=users&config=%7B%22template%22%3A%7B%22source%22%3A%22crm%22%7D%7D", 404),
+        ("importer=users&fileName=other.csv", 422),
+    ],
+)
+def test_what_the_head_of_a_request_tells_is_refused_before_its_file_has_come(
+    site: Site, asked: str, status: int
+) -> None:
+    assert sent(site, key="k-1").status_code == 202
+    more = b"Host: 127.0.0.1\r\nContent-Length: 100000\r\nIdempotency-Key: k-1\r\n\r\n"
     with socket.create_connection((site.client.base_url.host, site.client.base_url.port or 80), timeout=30) as to:
-        to.sendall(head)
-        assert to.recv(100).startswith(b"HTTP/1.1 404")
+        to.sendall(f"POST /v1/imports?{asked} HTTP/1.1\r\n".encode() + more)
+        assert to.recv(100).startswith(f"HTTP/1.1 {status}".encode())
+
+
+def test_what_is_refused_after_it_was_stored_leaves_no_file_but_those_of_jobs(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent(site, key="k-1")
+    kept = stored(site)
+    assert sent(site, "email\nx@example.org\n", key="k-1").json()["code"] == "KEY_REUSED"
+    assert stored(site) == kept
+    monkeypatch.setattr("rowcall.store.requests.foresee", lambda *_, **__: None)  # as if both came at once
+    for text in ("email\nx@example.org\n", USERS):
+        assert sent(site, text, key="k-1", config='{"dryRun": true}').json()["code"] == "KEY_REUSED"
+        assert stored(site) == kept
 
 
 def test_texts_of_a_form_may_have_names_of_files(site: Site) -> None:

@@ -65,11 +65,14 @@ def test_e2_an_upload_is_refused_while_one_is_submitting(yard: Yard) -> None:
 
 def test_an_upload_in_pieces_that_was_refused_for_now_is_sent_again(yard: Yard) -> None:
     first = yard.works(yard.sends(ROWS).json())
-    yard.asks(first, "submit")
     told = {"importer": "loads", "context": '{"registration": "R1"}', "filename": "l.csv"}
     metadata = ",".join(f"{name} {base64.b64encode(text.encode()).decode()}" for name, text in told.items())
     tus = {"Tus-Resumable": "1.0.0"}
-    begun = yard.ask("POST", "/v1/uploads", headers={**tus, "Upload-Length": "5", "Upload-Metadata": metadata})
+    asked = {**tus, "Upload-Length": "5", "Upload-Metadata": metadata}
+    begun = yard.ask("POST", "/v1/uploads", headers=asked)
+    yard.asks(first, "submit")
+    late = yard.ask("POST", "/v1/uploads", headers=asked)
+    assert (late.status_code, late.json()["code"]) == (409, "SCOPE_BUSY")  # before a byte has come
     place, kind = begun.headers["location"], {"Content-Type": "application/offset+octet-stream"}
     refused = yard.ask("PATCH", place, headers={**tus, **kind, "Upload-Offset": "0"}, content="id\n3\n")
     assert (refused.status_code, refused.json()["code"]) == (409, "SCOPE_BUSY")

@@ -382,6 +382,10 @@ def test_the_same_key_gives_the_same_import_and_another_file_is_told(site: Site)
     assert asked(site.client, other).headers["upload-offset"] == str(len(CONTENT) - 1)
     assert site.client.get(other).json()["error"]["code"] == "KEY_REUSED"
     assert len(jobs_of(site)) == 1
+    assert sum(path.is_file() for path in site.files.glob("*/*")) == 1
+    told = {"importer": "users", "filename": "other.csv", "idempotencyKey": "k"}
+    begun = site.client.post("/v1/uploads", headers={**TUS, "Upload-Length": "1", "Upload-Metadata": metadata(**told)})
+    assert (begun.status_code, begun.json()["code"]) == (422, "KEY_REUSED")
 
 
 @pytest.mark.parametrize("fault", ["write", "fdatasync", "fsync"])

@@ -23,6 +23,8 @@ from rowcall.store.files import bucket, folder
 from rowcall.store.files.bucket import BucketStore
 from rowcall.store.files.filestore import FileStore, StoredFile, file_store
 from rowcall.store.files.folder import FolderStore
+from rowcall.store.files.marks import bind
+from rowcall.store.leftovers import remove_unknown
 from rowcall.worker.exports import Exporter
 from rowcall.worker.worker import Worker
 
@@ -304,6 +306,19 @@ def test_the_same_large_file_stays_stored_once(hosts: Hosts) -> None:
     hosts.store.remove(kept)
     assert hosts.sent(LARGE).status_code == 202
     assert [location for location in hosts.store.locations() if location != kept] != []
+
+
+def test_objects_that_no_job_has_go_after_a_while(hosts: Hosts) -> None:
+    hosts.sent(SMALL)
+    hosts.sent(LARGE)
+    jobs = sorted(hosts.store.locations())
+    lost = [kept(hosts.store, content).location for content in (SMALL + b"\n", LARGE + b"\n")]
+    with hosts.database.connect() as connection:
+        bind(connection, hosts.store)
+        assert remove_unknown(connection, hosts.store, older_than=3600) == 0
+        assert sorted(hosts.store.locations()) == sorted([*jobs, *lost])
+        assert remove_unknown(connection, hosts.store, older_than=-1) == 2
+    assert sorted(hosts.store.locations()) == jobs
 
 
 @pytest.mark.parametrize("damage", [_missing, _flipped])

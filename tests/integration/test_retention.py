@@ -16,8 +16,9 @@ from rowcall.engine.start import start_job
 from rowcall.errors import Final
 from rowcall.importer.registry import load_registry
 from rowcall.store import jobs
-from rowcall.store.files.filestore import MARK
+from rowcall.store.files.filestore import MARK, file_store
 from rowcall.store.files.folder import FolderStore
+from rowcall.store.files.marks import bind
 from rowcall.store.jobs import Job, JobConfig
 from rowcall.store.retention import begin_removal, due_jobs, remove_job
 from rowcall.worker.queue import migrate_queue
@@ -249,6 +250,24 @@ def test_leftovers_of_dead_processes_go(workspace: Workspace) -> None:
         assert jobs.lock(worker, job.id)
         assert removed(workspace).leftovers == 2
     assert [path.exists() for path in (*scratch, *halves)] == [True, False, True, False, True]
+
+
+@EMBEDDED
+def test_stored_files_that_no_job_has_go_after_a_while(workspace: Workspace) -> None:
+    job = imported(workspace)
+    store = file_store(settings_of(workspace))
+    with store.kept(io.BytesIO(b"refused or killed")) as lost, store.kept(io.BytesIO(b"just coming")) as new:
+        pass
+    ours, other = Path(store.where) / lost.location, Path(store.where) / "readme.txt"
+    other.write_text("not ours")
+    for path in (ours, other, Path(store.where) / (job.file_location or "")):
+        os.utime(path, (1, 1))
+    assert removed(workspace).leftovers == 0  # nobody knows whether the store is this database's alone
+    with workspace.database.connect() as connection:
+        bind(connection, store)
+    assert removed(workspace).leftovers == 1
+    assert {path.name for path in stored(workspace)} == {other.name, Path(job.file_location or "").name, new.sha256}
+    assert workspace.ask("SELECT sha256 FROM rowcall.file") == [(job.file_sha256,)]
 
 
 @EMBEDDED

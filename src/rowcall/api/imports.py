@@ -1,17 +1,16 @@
 """Imports: a file comes in and is a job; what became of it can be read."""
 
 import asyncio
-import hashlib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-import msgspec
 from fastapi import APIRouter, Query, Request, Response
 from psycopg import Connection
 
+from rowcall.api.asked import asked_for, foresee
 from rowcall.api.audit import audit
 from rowcall.api.columns import columns_told
 from rowcall.api.idempotency import TheKey
@@ -24,14 +23,13 @@ from rowcall.api.service import Caller, ListCaller, Service, TheCaller, TheServi
 from rowcall.api.uploads import Form, Upload, received
 from rowcall.api.urls import UrlImport, named, names_url
 from rowcall.engine import observe
-from rowcall.engine.context import scope_of
 from rowcall.engine.documents import job_document
-from rowcall.engine.start import settled_config
 from rowcall.errors import DoesNotFit, Final
 from rowcall.model import Code, State
 from rowcall.store import jobs, requests, results
 from rowcall.store.files.filestore import file_store
 from rowcall.store.jobs import Job, JobCounts, Origin
+from rowcall.store.leftovers import discard_unless_of, unless_refused
 from rowcall.store.templates import find_template
 from rowcall.telemetry.tracing import traceparent
 from rowcall.worker.queue import nudge
@@ -121,7 +119,7 @@ async def create_import(
     """
     given = {"importer": importer, "config": config, "context": context}
     asked = {name: text for name, text in given.items() if text is not None}
-    async with _upload(request, at, file_name, asked) as upload:
+    async with _upload(request, at, caller, file_name, asked, key) as upload:
         upload.config_at = _config_at(upload.fields, asked)
         upload.fields = _all_told(upload.fields, asked)
         job, is_new = await asyncio.to_thread(begin_import, at, caller, upload, upload.fields["importer"], key)
@@ -133,17 +131,18 @@ async def create_import(
 
 
 def _upload(
-    request: Request, at: Service, file_name: str | None, asked: Mapping[str, str]
+    request: Request, at: Service, caller: Caller, file_name: str | None, asked: Mapping[str, str], key: str | None
 ) -> AbstractAsyncContextManager[Upload]:
     if names_url(request):
         if file_name is not None:
             raise _twice("fileName")
         return named(request, at.settings)
 
-    def check(fields: Mapping[str, str]) -> None:
+    def check(fields: Mapping[str, str], name: str, sha256: str | None) -> None:
         told = _all_told(fields, asked)
         about = told.get("context", "{}")
-        asked_for(at, told["importer"], told.get("config", "{}"), about, config_at=_config_at(fields, asked))
+        wanted = asked_for(at, told["importer"], told.get("config", "{}"), about, config_at=_config_at(fields, asked))
+        foresee(at, caller, wanted, name, key, sha256)
 
     form = Form(frozenset({"importer", "config", "context"}), check)
     store, most = file_store(at.settings), at.settings.max_upload
@@ -181,11 +180,8 @@ def begin_import(
     note: Callable[[Connection[Any], Job], None] | None = None,
 ) -> tuple[Job, bool]:
     """The job of a file that is stored or to be fetched, and whether it is new; `note` is part of its transaction."""
-    importer, about = at.registry.importer(name), upload.fields.get("context", "{}")
-    known_as, asked = asked_for(at, name, upload.fields.get("config", "{}"), about, config_at=upload.config_at)
-    config = settled_config(importer, asked.job_config())
-    what = upload.file.sha256 if upload.file else upload.url_with_secrets
-    content = [known_as, what, upload.name, msgspec.to_builtins(config), asked.hold]
+    about, told = upload.fields.get("context", "{}"), upload.fields.get("config", "{}")
+    asked = asked_for(at, name, told, about, config_at=upload.config_at)
     origin = Origin(
         organisation=caller.organisation,
         account=caller.account,
@@ -193,28 +189,29 @@ def begin_import(
         request_id=caller.request_id,
         client_address=caller.address,
         idempotency_key=key,
-        hold=asked.hold,
-        fingerprint=hashlib.sha256(msgspec.json.encode(content)).hexdigest(),
+        hold=asked.told.hold,
+        fingerprint=asked.fingerprint(upload.name, upload.file.sha256 if upload.file else upload.url_with_secrets),
         traceparent=traceparent(),
         url=upload.url,
         url_with_secrets=upload.url_with_secrets,
     )
     store = file_store(at.settings)
-    with store.unless_refused(upload.file) if upload.file else nullcontext(), at.connection(caller) as connection:
-        if config.template:
-            find_template(connection, caller.organisation, known_as, config.template)
+    guarded = unless_refused(store, upload.file, at.pool.connection) if upload.file else nullcontext()
+    with guarded, at.connection(caller) as connection:
+        if asked.config.template:
+            find_template(connection, caller.organisation, asked.importer, asked.config.template)
         job, is_new = requests.create_or_find(
-            connection, known_as, upload.file, upload.name, config, origin, scope_of(importer, config)
+            connection, asked.importer, upload.file, upload.name, asked.config, origin, asked.scope
         )
         if is_new:
             nudge(connection, job.id, behind=requests.waiting_before(connection, job))
-            audit(connection, caller, "import.create", job.id, {"number": job.number, "importer": known_as})
+            audit(connection, caller, "import.create", job.id, {"number": job.number, "importer": asked.importer})
             for older in job.supersedes:
                 audit(connection, caller, "import.supersede", UUID(older["id"]), {**_numbers(older, job)})
         if note:
             note(connection, job)
     if upload.file:
-        store.discard_unless_of(job.file_location, upload.file)
+        discard_unless_of(store, job.file_location, upload.file, at.pool.connection)
     if is_new and job.supersedes:
         _tell_superseded(at, job)
     return job, is_new
@@ -230,18 +227,6 @@ def _tell_superseded(at: Service, job: Job) -> None:
         for older in job.supersedes:
             after = jobs.get_job(connection, older["id"])
             observe.moved(connection, replace(after, state=State(older["state"])), after)
-
-
-def asked_for(at: Service, name: str, config: str, context: str = "{}", *, config_at: str) -> tuple[str, ImportConfig]:
-    """What an importer is known as, and a configuration that it can work with."""
-    importer = at.registry.importer(name)
-    asked = ImportConfig.from_text(config, at=config_at).about(context, at=config_at.replace("config", "context"))
-    try:
-        settled_config(importer, asked.job_config())
-    except DoesNotFit as error:
-        wrong = [{**each, "at": f"{config_at}/{each['at']}"} for each in error.errors]
-        raise DoesNotFit(error.code, error.message, hint=error.hint, errors=wrong) from error
-    return at.registry.name_of(importer), asked
 
 
 @router.get(

@@ -16,8 +16,8 @@ from fastapi.routing import APIRoute
 from starlette.datastructures import MutableHeaders
 from starlette.types import Message, Receive, Scope, Send
 
+from rowcall.api.asked import asked_for, foresee
 from rowcall.api.idempotency import TheKey, bare_key
-from rowcall.api.imports import asked_for
 from rowcall.api.models.jobs import Told
 from rowcall.api.models.wire import Wire
 from rowcall.api.openapi import Answers, header_parameter, headers, refusals
@@ -89,7 +89,7 @@ _THERE = (Code.UPLOAD_NOT_FOUND, Code.UPLOAD_GONE)
 _TAKEN = (
     *(Code.BAD_REQUEST, Code.UNKNOWN_IMPORTER, Code.TOO_SLOW, Code.UNSUPPORTED_VERSION, Code.FILE_TOO_LARGE),
     *(Code.UNSUPPORTED_BODY, Code.BAD_MAPPING, Code.BAD_OPTION, Code.KEY_REUSED, Code.CHECKSUM_MISMATCH),
-    *(Code.FILE_STORE_AWAY, Code.FOREIGN_FILE_STORE, Code.BAD_CONTEXT, Code.SCOPE_BUSY),
+    *(Code.FILE_STORE_AWAY, Code.FOREIGN_FILE_STORE, Code.BAD_CONTEXT, Code.SCOPE_BUSY, Code.TEMPLATE_NOT_FOUND),
 )
 """What may be wrong with bytes and what they are for."""
 _SPOKEN = header_parameter("Tus-Resumable", "The version of tus.", required=True, const=_VERSION, examples=[_VERSION])
@@ -192,14 +192,16 @@ async def create_upload(
         _require_body(request)
     told = _metadata(upload_metadata or "")
     importer, about = told.get("importer") or _missing("importer"), told.get("context", "{}")
-    name, asked = asked_for(at, importer, told.get("config", "{}"), about, config_at=CONFIG_AT)
+    asked = asked_for(at, importer, told.get("config", "{}"), about, config_at=CONFIG_AT)
+    name, key = file_name(told.get("filename") or "upload"), bare_key(told.get("idempotencyKey")) or key
+    await aside(foresee, at, caller, asked, name, key)
     wanted = Wanted(
         organisation=caller.organisation,
         account=caller.account,
-        importer=name,
-        config=asked.model_dump_json(by_alias=True, exclude_defaults=True),
-        file_name=file_name(told.get("filename") or "upload"),
-        idempotency_key=bare_key(told.get("idempotencyKey")) or key,
+        importer=asked.importer,
+        config=asked.told.model_dump_json(by_alias=True, exclude_defaults=True),
+        file_name=name,
+        idempotency_key=key,
         metadata=upload_metadata or "",
         length=length,
     )

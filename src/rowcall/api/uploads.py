@@ -54,8 +54,9 @@ class Form:
     """What is expected beside a file: the names of a form's fields, and what has to be right with all that is told."""
 
     names: frozenset[str] = frozenset()
-    check: Callable[[Mapping[str, str]], object] = lambda _: None
-    """Takes the fields, none where the body is the file itself, and raises if the file can't be used with them."""
+    check: Callable[[Mapping[str, str], str, str | None], object] = lambda _, __, ___: None
+    """Takes the fields, none where the body is the file itself, and the file's name, and raises if the file can't be
+    used with them. Called again when all has come, with the file's hash."""
 
 
 @asynccontextmanager
@@ -69,7 +70,7 @@ async def received(
         raise too_large(most)
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     if kind != b"multipart/form-data":
-        form.check({})  # before gigabytes come in vain
+        await aside(form.check, {}, name, None)  # before gigabytes come in vain
     incoming = await aside(store.begin, most=most)
     try:
         if kind == b"multipart/form-data":
@@ -78,10 +79,10 @@ async def received(
             if parts.file_name is None:
                 raise Final(Code.BAD_REQUEST, "The form has no part with a file.", hint="Send it as the field `file`.")
             name, fields = parts.file_name, parts.fields
-            form.check(fields)
         else:
             await write_blocks(_arriving(request), incoming.write)
             fields = {}
+        await aside(form.check, fields, name, incoming.sha256)
         file = await aside(incoming.keep)
     except ClientDisconnect as error:
         raise Final(Code.BAD_REQUEST, "The connection was cut before all had come.") from error

@@ -25,6 +25,7 @@ from rowcall.store import uploads
 from rowcall.store.files.filestore import file_store
 from rowcall.store.files.pieces import Pieces
 from rowcall.store.jobs import Job
+from rowcall.store.leftovers import discard
 from rowcall.store.uploads import Upload, Wanted
 
 _PASSING = (Code.UPLOAD_BUSY, Code.SCOPE_BUSY)
@@ -219,7 +220,7 @@ def _job_made(visit: Visit, pieces: Pieces | None) -> Visit:
         if error.code not in _PASSING:
             with visit.at.connection(sender) as connection:
                 uploads.set_error(connection, upload, sender.organisation, error)
-            store.discard(file)
+            discard(store, file, visit.at.pool.connection)
             store.abandon(path)
         raise
     store.abandon(path)

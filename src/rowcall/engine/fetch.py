@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, BinaryIO
 
 from psycopg import Connection
@@ -16,6 +16,7 @@ from rowcall.sources.url import Fetching, fetch
 from rowcall.store import jobs
 from rowcall.store.files.filestore import file_store
 from rowcall.store.jobs import Job
+from rowcall.store.leftovers import discard_unless_of, unless_refused
 from rowcall.store.queries import query
 
 Told = Callable[[int, int], None]
@@ -37,14 +38,19 @@ def fetch_file(
     if url is None:
         raise Final(Code.FILE_CORRUPT, f"Job {job.number} has no file, and no URL to fetch it from.")
     store = file_store(settings)
+
+    def connected() -> AbstractContextManager[Connection[Any]]:
+        return nullcontext(connection)
+
     with (
         fetched(parsed(url), settings, check=check, tell=tell) as file,
         store.kept(file) as stored,
+        unless_refused(store, stored, connected),
         connection.transaction(),
     ):
         location = jobs.add_file(connection, stored)
         connection.execute(query("set_file"), {"id": job.id, "sha256": stored.sha256})
-    store.discard_unless_of(location, stored)
+    discard_unless_of(store, location, stored, connected)
     return jobs.get_job(connection, str(job.id))
 
 

@@ -16,7 +16,8 @@ from rowcall.errors import RowcallError
 from rowcall.importer.registry import Registry
 from rowcall.store import jobs
 from rowcall.store.db import Database
-from rowcall.store.files.filestore import FileStore, file_store
+from rowcall.store.files.filestore import ABANDONED, FileStore, file_store
+from rowcall.store.leftovers import remove_unknown
 from rowcall.store.retention import (
     Due,
     Policy,
@@ -81,6 +82,8 @@ def remove_due(
             _try(connection, store, policy, job, removed, stop, at_once)
         removed.leftovers = sum(1 for _ in _remove_leftovers(connection, settings.data_dir))
         removed.leftovers += store.sweep() + remove_expired(connection, store, expires=settings.upload_expires)
+        # an upload that waits for its scope has its file stored, and can become a job for as long as it lasts
+        removed.leftovers += remove_unknown(connection, store, older_than=ABANDONED + settings.upload_expires)
     return removed
 
 

@@ -1,5 +1,6 @@
 """A file becomes a job."""
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
@@ -14,6 +15,7 @@ from rowcall.model import Code, Mode
 from rowcall.store import jobs
 from rowcall.store.files.filestore import file_store
 from rowcall.store.jobs import LOCAL, Job, JobConfig
+from rowcall.store.leftovers import discard_unless_of, unless_refused
 from rowcall.store.templates import find_template
 
 
@@ -36,7 +38,11 @@ def start_job(
     if config.template:
         find_template(connection, LOCAL, known_as, config.template)
     store = file_store(settings)
-    with store.kept(stream) as stored:
+
+    def connected() -> AbstractContextManager[Connection[Any]]:
+        return nullcontext(connection)
+
+    with store.kept(stream) as stored, unless_refused(store, stored, connected):
         job = jobs.take_interrupted(connection, known_as, stored.sha256, config)
         if job is None:
             name = PurePath(file_name).name
@@ -45,7 +51,7 @@ def start_job(
             )
         else:
             jobs.unlock(connection, job.id)
-        store.discard_unless_of(job.file_location, stored)
+        discard_unless_of(store, job.file_location, stored, connected)
     return job
 
 

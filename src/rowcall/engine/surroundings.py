@@ -209,7 +209,7 @@ def check_files(connection: Connection[Any], settings: Settings) -> Iterator[Fin
             verdict=Verdict.NOTE,
             count=len(orphans),
             examples=orphans[:_EXAMPLES],
-            hint="If no other database uses this file store and no import is just beginning, they can be deleted.",
+            hint="Retention removes them some days after they came.",
         )
     if not missing and not orphans:
         yield Finding(name="files", said=f"{len(known):,} stored, none lost or left over")

@@ -57,25 +57,45 @@ def create_or_find(
             raise
         if found := _made_before(connection, origin):
             return found, False
-        raise _reused(origin) from None  # by another account, whose jobs the caller may not see
+        raise _reused(origin.idempotency_key) from None  # by another account, whose jobs the caller may not see
     return made, True
+
+
+def foresee(
+    connection: Connection[Any], importer: str, organisation: UUID, scope: str | None, *, key: str | None, marks: str
+) -> None:
+    """Refuse a request whose key was used for another one, or whose scope a job writes to, before its file is stored.
+
+    `marks` is as much of its fingerprint as is known. What was made before stands in nobody's way.
+    """
+    if key is not None and (found := _by_key(connection, organisation, key)):
+        if not found[1].startswith(marks):
+            raise _reused(key)
+        return
+    if scope is not None:
+        now = scopes.holder(connection, scopes.Place(organisation=organisation, importer=importer, scope=scope))
+        if now and now.is_writing:
+            raise scopes.busy(now)
+
+
+def _by_key(connection: Connection[Any], organisation: UUID, key: str) -> tuple[UUID, str] | None:
+    return connection.execute(query("job_by_key"), {"organisation": organisation, "key": key}).fetchone()
 
 
 def _made_before(connection: Connection[Any], origin: Origin) -> Job | None:
     """The job that the same request made; raises if its key was used for another one."""
     if origin.idempotency_key is None:
         return None
-    given = {"organisation": origin.organisation, "key": origin.idempotency_key}
-    found = connection.execute(query("job_by_key"), given).fetchone()
+    found = _by_key(connection, origin.organisation, origin.idempotency_key)
     if found is None:
         return None
     if found[1] != origin.fingerprint:
-        raise _reused(origin)
+        raise _reused(origin.idempotency_key)
     return jobs.get_job(connection, str(found[0]))
 
 
-def _reused(origin: Origin) -> Final:
-    told = f"The Idempotency-Key {origin.idempotency_key!r} was used for another import."
+def _reused(key: str) -> Final:
+    told = f"The Idempotency-Key {key!r} was used for another import."
     return Final(Code.KEY_REUSED, told, hint="Send the same content, or another key.")
 
 

@@ -6,7 +6,6 @@ name by chance, and `rowcall.file` alone knows which content it has.
 """
 
 import hashlib
-import logging
 import shutil
 import time
 from collections import deque
@@ -22,7 +21,6 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from rowcall.config import BUCKET
-from rowcall.errors import Retryable
 from rowcall.formats.reading import MIB
 from rowcall.store.files.filestore import (
     ABANDONED,
@@ -51,7 +49,6 @@ from rowcall.store.files.multipart import (
 from rowcall.store.files.parts import Parts
 
 _EXPORTS = "exports/"
-_log = logging.getLogger(__name__)
 
 
 class BucketStore(FileStore):
@@ -172,13 +169,6 @@ class BucketStore(FileStore):
         with asking(self.where):
             self.s3.delete_object(**self.key(location))
 
-    def discard(self, file: StoredFile) -> None:
-        if file.location.startswith(LARGE):
-            try:
-                self.remove(file.location)
-            except Retryable as error:  # what it belongs to went well, or has failed for another reason
-                _log.warning("%s is left over: %s", file.location, error.code)
-
     def check(self) -> str:
         location = f"check-{uuid4()}"
         with asking(self.where):
@@ -186,15 +176,18 @@ class BucketStore(FileStore):
         self._delete(location)
         return self.where
 
-    def locations(self) -> Iterator[str]:
-        return (found for found in self._below("") if found != MARK and not found.startswith(_EXPORTS))
+    def locations(self, *, older_than: float = 0) -> Iterator[str]:
+        for found in self._below("", older_than=older_than):
+            if found != MARK and not found.startswith(_EXPORTS) and (not older_than or is_ours(found)):
+                yield found
 
-    def _below(self, folder: str) -> Iterator[str]:
+    def _below(self, folder: str, *, older_than: float = 0) -> Iterator[str]:
         prefix = self._prefix + folder
         with asking(self.where):
             for page in self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix):
                 for found in page.get("Contents", []):
-                    yield found["Key"][len(prefix) :]
+                    if not older_than or time.time() - found["LastModified"].timestamp() > older_than:
+                        yield found["Key"][len(prefix) :]
 
     def sweep(self) -> int:
         """Give up files that came half. Only their age tells those of a process that was killed from others."""

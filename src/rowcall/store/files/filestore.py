@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import BinaryIO
 from uuid import UUID
 
-import psycopg
-
 from rowcall.config import Settings
 from rowcall.errors import Final, Retryable
 from rowcall.formats.reading import MIB
@@ -65,10 +63,14 @@ class Incoming(ABC):
         self._digest.update(piece)
         self._put(piece)
 
+    @property
+    def sha256(self) -> str:
+        """Of what has come so far."""
+        return self._digest.hexdigest()
+
     def keep(self) -> StoredFile:
         """Store what has come."""
-        sha256 = self._digest.hexdigest()
-        return StoredFile(sha256, self._size, self._settle(sha256), self._put_back)
+        return StoredFile(self.sha256, self._size, self._settle(self.sha256), self._put_back)
 
     @abstractmethod
     def _put(self, piece: bytes) -> None: ...
@@ -135,9 +137,7 @@ class FileStore(ABC):
         with closing(self.begin()) as incoming:
             while piece := stream.read(MIB):
                 incoming.write(piece)
-            file = incoming.keep()
-            with self.unless_refused(file):
-                yield file
+            yield incoming.keep()
 
     @contextmanager
     def opened(self, file: StoredFile, *, copies: Path) -> Generator[Path]:
@@ -184,27 +184,6 @@ class FileStore(ABC):
         """Delete what is stored there, if it is. Called when its row is locked and no job has it."""
 
     @abstractmethod
-    def discard(self, file: StoredFile) -> None:
-        """Delete what no job was made from, unless it could be another's. If that fails, it is left over."""
-
-    def discard_unless_of(self, location: str | None, file: StoredFile) -> None:
-        """Delete what came if its job has the same bytes from elsewhere."""
-        if location != file.location:
-            self.discard(file)
-
-    @contextmanager
-    def unless_refused(self, file: StoredFile) -> Generator[None]:
-        """Discard it if this fails, unless it is held, or its job may have been made: a COMMIT can lose its answer."""
-        try:
-            yield
-        except (psycopg.OperationalError, Retryable):
-            raise
-        except BaseException:
-            if not file.held:
-                self.discard(file)
-            raise
-
-    @abstractmethod
     def check(self) -> str:
         """Whether files can be stored: what there is to say of it. Raises if not."""
 
@@ -213,8 +192,8 @@ class FileStore(ABC):
         return location
 
     @abstractmethod
-    def locations(self) -> Iterator[str]:
-        """All that is stored."""
+    def locations(self, *, older_than: float = 0) -> Iterator[str]:
+        """All that is stored; with an age in seconds, only what has a name of ours and was not written to since."""
 
     @abstractmethod
     def sweep(self) -> int:
@@ -272,16 +251,30 @@ def remove_old(folder: Path, names: str, age: float) -> int:
     """Delete the files of a folder that nobody wrote to for so many seconds; how many."""
     count = 0
     for path in folder.glob(names):
-        with suppress(FileNotFoundError):
-            if path.is_file() and time.time() - path.stat().st_mtime > age:
+        if path.is_file() and is_older(path, age):
+            with suppress(FileNotFoundError):
                 path.unlink()
                 count += 1
     return count
 
 
+def is_older(path: Path, age: float) -> bool:
+    """Whether nobody wrote to a file for so many seconds; not if it has just gone."""
+    try:
+        return time.time() - path.stat().st_mtime > age
+    except FileNotFoundError:
+        return False
+
+
 def by_content(sha256: str) -> str:
     """The location of a file that is named by its content."""
     return f"{sha256[:2]}/{sha256}"
+
+
+def content_of(location: str) -> str | None:
+    """The hash that a file is named by; None of one that is named by chance."""
+    name = location.rpartition("/")[2]
+    return name if len(name) == 64 else None
 
 
 def is_ours(location: str) -> bool:

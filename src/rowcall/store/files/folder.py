@@ -23,6 +23,7 @@ from rowcall.store.files.filestore import (
     by_content,
     check,
     gone,
+    is_older,
     is_ours,
     remove_old,
 )
@@ -76,7 +77,7 @@ class FolderStore(FileStore):
             _place_again(path, _place(self.folder, sha256))
         elif not self.has(location):
             raise gone(path)
-        return StoredFile(sha256, size, location, put_back)
+        return StoredFile(sha256, size, location, put_back, held=True)
 
     def _fetched(self, file: StoredFile, copies: Path) -> Path:  # noqa: ARG002 (needs none)
         if not self.has(file.location):
@@ -91,9 +92,6 @@ class FolderStore(FileStore):
         if is_ours(location):
             (self.folder / location).unlink(missing_ok=True)
 
-    def discard(self, file: StoredFile) -> None:
-        pass  # named by its content, it may be another job's as well
-
     def check(self) -> str:
         self.folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=self.folder) as file:
@@ -106,12 +104,13 @@ class FolderStore(FileStore):
         path = Path(location)
         return str(path.relative_to(self.folder)) if path.is_relative_to(self.folder) else location
 
-    def locations(self) -> Iterator[str]:
+    def locations(self, *, older_than: float = 0) -> Iterator[str]:
         for path in self.folder.rglob("*"):
-            if path.name == MARK or not path.is_file():
+            if path.name == MARK or {self.uploads, self._exports}.intersection(path.parents) or not path.is_file():
                 continue
-            if not {self.uploads, self._exports}.intersection(path.parents):
-                yield str(path.relative_to(self.folder))
+            location = str(path.relative_to(self.folder))
+            if not older_than or (is_ours(location) and is_older(path, older_than)):
+                yield location
 
     def sweep(self) -> int:
         return remove_old(self.folder, "incoming-*", ABANDONED)

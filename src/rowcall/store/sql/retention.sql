@@ -48,6 +48,17 @@ DELETE FROM rowcall.job WHERE id = %(id)s AND removing_at IS NOT NULL RETURNING 
 -- What is known of a file. Refused by its foreign keys while a job has it.
 DELETE FROM rowcall.file WHERE sha256 = %(sha256)s RETURNING location, size
 
+-- lock_file --
+-- Lock what is known of a content, also if it is nothing so far; where it is said to be.
+INSERT INTO rowcall.file (sha256, size, location) VALUES (%(sha256)s, %(size)s, %(location)s)
+ON CONFLICT (sha256) DO UPDATE SET size = file.size RETURNING location
+
+-- unknown_files --
+-- Which of some locations no job has. Before there were other stores, files were noted by their whole paths.
+SELECT found FROM unnest(%(found)s::text[]) AS found
+WHERE NOT EXISTS (SELECT FROM rowcall.file f WHERE f.location = found)
+  AND NOT EXISTS (SELECT FROM rowcall.file f WHERE f.sha256 = right(found, 64) AND starts_with(f.location, '/'))
+
 -- lock_retention --
 -- One process at a time removes jobs.
 SELECT pg_try_advisory_lock(hashtextextended('rowcall retention', 0))
