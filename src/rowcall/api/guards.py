@@ -9,6 +9,7 @@ from starlette.middleware.cors import CORSMiddleware
 from rowcall.api import tus
 from rowcall.api.auth import Gate
 from rowcall.api.headers import Headers
+from rowcall.api.heads import Heads
 from rowcall.api.limits import BodyLimit
 from rowcall.api.service import Service
 from rowcall.config import Settings
@@ -35,6 +36,7 @@ a server that is just hanging up, more often the busier it is."""
 def install(app: FastAPI, service: Service) -> None:
     """Put the guards before an application. The last one here is the first that a request meets."""
     settings = service.settings
+    app.add_middleware(Heads)
     app.add_middleware(Gate, service=service)
     app.add_middleware(BodyLimit, most=settings.max_body)
     if settings.cors_origins:

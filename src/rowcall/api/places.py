@@ -19,6 +19,8 @@ class Places:
     methods: Mapping[str, Sequence[str]]
     nearer: Mapping[str, Sequence[tuple[re.Pattern[str], str]]]
     """For each place, others whose names would fit it."""
+    heads: Sequence[re.Pattern[str]]
+    """Those that answer HEAD in a way of their own."""
 
     @classmethod
     def of(cls, routes: Iterable[BaseRoute]) -> "Places":
@@ -31,7 +33,13 @@ class Places:
             place: [(own, other) for other, own in patterns.items() if other != place and pattern.fullmatch(other)]
             for place, pattern in patterns.items()
         }
-        return cls({place: sorted(found) for place, found in methods.items()}, nearer)
+        heads = [patterns[place] for place, found in methods.items() if "HEAD" in found]
+        told = {place: sorted(found | ({"HEAD"} if "GET" in found else set())) for place, found in methods.items()}
+        return cls(told, nearer, heads)
+
+    def has_head(self, path: str) -> bool:
+        """Whether HEAD is something else than GET without a body there."""
+        return any(pattern.fullmatch(path) for pattern in self.heads)
 
     def asked_for(self, request: Request) -> str:
         """The place of a request: of those that fit, the one named most exactly."""
