@@ -81,6 +81,15 @@ class WrongState(Final):
         """The other job that is in the way: its id and number."""
 
 
+class UnsupportedEncoding(Final):
+    """A body is packed in a way that isn't taken."""
+
+    def __init__(self, code: str, message: str, *, hint: str = "", taken: str) -> None:
+        super().__init__(code, message, hint=hint)
+        self.taken = taken
+        """Those that are, as in Accept-Encoding."""
+
+
 class NotSettled(Final):
     """Something is open that the job can't go on without."""
 

@@ -1,6 +1,7 @@
 """Whatever somebody sends is answered with what they did wrong, and never with a server error."""
 
 import base64
+import gzip
 from typing import Any
 
 import httpx
@@ -76,14 +77,51 @@ def told(answer: httpx.Response) -> tuple[str, bytes, int, str]:
 
 def test_other_methods_are_told_which_are_possible(site: Site) -> None:
     for path, allowed in {
-        "/v1/imports": "GET, POST",
-        "/v1/imports/00000000-0000-7000-8000-000000000001": "DELETE, GET",
+        "/v1/imports": "GET, HEAD, POST",
+        "/v1/imports/00000000-0000-7000-8000-000000000001": "DELETE, GET, HEAD",
         "/v1/uploads": "OPTIONS, POST",
-        "/health/live": "GET",
+        "/health/live": "GET, HEAD",
     }.items():
         answer = site.client.put(path)
         assert (answer.status_code, answer.json()["code"]) == (405, "METHOD_NOT_ALLOWED")
         assert answer.headers["allow"] == allowed
+
+
+def test_head_is_answered_as_get_is_without_its_body(site: Site) -> None:
+    sent = site.client.post("/v1/imports?importer=users", content="email\nann@example.org\n").json()
+    job, unknown = f"/v1/imports/{sent['id']}", "/v1/imports/00000000-0000-7000-8000-000000000001"
+    for path in ("/health/live", "/v1/imports", job, f"{job}/receipt", "/openapi.json", unknown, "/v1/nowhere"):
+        asked, given = site.client.head(path), site.client.get(path)
+        assert (asked.status_code, asked.content) == (given.status_code, b""), path
+        assert asked.headers["content-type"] == given.headers["content-type"]
+        assert abs(int(asked.headers["content-length"]) - len(given.content)) < 10  # times have more digits or fewer
+    for path in ("/v1/exports?resource=users&format=csv", f"{job}/rejects.xlsx"):
+        asked = site.client.head(path)
+        assert (asked.status_code, "content-length" in asked.headers, asked.content) == (200, False, b"")
+        assert asked.headers["content-disposition"] == site.client.get(path).headers["content-disposition"]
+    events = site.client.head(f"{job}/events", headers={"Accept": "text/event-stream"})
+    assert (events.status_code, events.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+    assert site.client.head("/v1/uploads/00000000-0000-7000-8000-000000000001").status_code == 412  # tus has its own
+
+
+def test_bodies_that_are_packed_for_the_way_are_refused_but_for_gzip(site: Site) -> None:
+    packed, tus = {"Content-Encoding": "br"}, {"Tus-Resumable": "1.0.0", "Upload-Length": "1", "Upload-Metadata": "x"}
+    users, form = "/v1/imports?importer=users", {"file": ("a.csv", "email\n")}
+    answers = {
+        "gzip, identity": site.client.post(users, content=b"x", headers=packed),
+        "identity": site.client.post(users, files=form, headers={"Content-Encoding": "gzip"}),
+        " identity": site.client.post("/v1/imports", json={"url": "http://x", "importer": "users"}, headers=packed),
+        "identity ": site.client.post(
+            "/v1/uploads", content=b"x", headers={**tus, **packed, "Content-Type": "application/offset+octet-stream"}
+        ),
+    }
+    for taken, answer in answers.items():
+        assert (answer.status_code, answer.json()["code"]) == (415, "UNSUPPORTED_BODY")
+        assert answer.headers["accept-encoding"] == taken.strip()
+    gzipped = gzip.compress(b"email,name,role,active\nann@example.org,Ann,admin,true\n")
+    job = site.client.post(users, content=gzipped, headers={"Content-Encoding": "gzip"}).json()
+    site.worker.advance(job["id"])
+    assert site.client.get(f"/v1/imports/{job['id']}").json()["counts"]["created"] == 1
 
 
 def test_a_server_error_has_the_requests_name_and_ends_the_connection(

@@ -47,7 +47,7 @@ _CREATED: dict[int | str, dict[str, Any]] = {
         *(Code.BAD_REQUEST, Code.UNKNOWN_IMPORTER, Code.FILE_TOO_LARGE, Code.KEY_REUSED, Code.BAD_MAPPING),
         Code.TEMPLATE_NOT_FOUND,
         *(Code.TOO_SLOW, Code.BAD_OPTION, Code.URL_REFUSED, Code.URL_UNREACHABLE, Code.FILE_STORE_AWAY),
-        *(Code.FOREIGN_FILE_STORE, Code.BAD_CONTEXT, Code.SCOPE_BUSY),
+        *(Code.FOREIGN_FILE_STORE, Code.BAD_CONTEXT, Code.SCOPE_BUSY, Code.UNSUPPORTED_BODY),
     ),
 }
 _FILE = {"schema": {"type": "string", "format": "binary"}, "example": "email,name\nann@example.org,Ann\n"}

@@ -92,7 +92,7 @@ _UNREADABLE = (
     responses=refusals(
         *(Code.BAD_REQUEST, Code.JOB_NOT_FOUND, Code.UNKNOWN_IMPORTER, Code.WRONG_STATE, Code.ROW_DONE),
         *(Code.NO_ROW_KEY, Code.FILE_TOO_LARGE, Code.TOO_SLOW, Code.UNKNOWN_FORMAT, Code.WORKBOOK_CORRUPT),
-        *_UNREADABLE,
+        *(Code.UNSUPPORTED_BODY, *_UNREADABLE),
     ),
     openapi_extra=_BODY,
 )

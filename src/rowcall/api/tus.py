@@ -23,7 +23,7 @@ from rowcall.api.models.wire import Wire
 from rowcall.api.openapi import Answers, header_parameter, headers, refusals
 from rowcall.api.problems import problem
 from rowcall.api.service import TheCaller, TheService
-from rowcall.api.uploads import aside, file_name
+from rowcall.api.uploads import aside, file_name, require_plain
 from rowcall.api.visits import (
     ALGORITHMS,
     CONFIG_AT,
@@ -351,6 +351,7 @@ def _require_body(request: Request) -> None:
     kind = request.headers.get("content-type", "").partition(";")[0].strip()
     if kind != _BODY:
         raise Final(Code.UNSUPPORTED_BODY, f"The body's content type is {kind!r}; {_BODY} is expected.")
+    require_plain(request)
 
 
 def _metadata(text: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect
 
 from rowcall.engine.failures import failure_of
-from rowcall.errors import DoesNotFit, Final
+from rowcall.errors import DoesNotFit, Final, UnsupportedEncoding
 from rowcall.model import Code
 from rowcall.store.files.filestore import Incoming, StoredFile, too_large
 
@@ -69,6 +69,7 @@ async def received(
     if declared.isdigit() and int(declared) > most + _BESIDE:
         raise too_large(most)
     kind, options = parse_options_header(request.headers.get("content-type", ""))
+    require_plain(request, gzip=kind != b"multipart/form-data")
     if kind != b"multipart/form-data":
         await aside(form.check, {}, name, None)  # before gigabytes come in vain
     incoming = await aside(store.begin, most=most)
@@ -90,6 +91,15 @@ async def received(
         yield Upload(file, name, fields)
     finally:
         await aside(incoming.close)
+
+
+def require_plain(request: Request, *, gzip: bool = False) -> None:
+    """Refuse a body that is packed for the way. A file in gzip is stored as it comes, and unpacked when it is read."""
+    packed = request.headers.get("content-encoding", "identity").strip().lower()
+    if packed not in (("identity", "gzip", "x-gzip") if gzip else ("identity",)):
+        taken = "gzip, identity" if gzip else "identity"
+        told = f"The body's Content-Encoding is {packed!r}; {taken.replace(', ', ' or ')} is expected."
+        raise UnsupportedEncoding(Code.UNSUPPORTED_BODY, told, hint="Send it as it is.", taken=taken)
 
 
 async def _arriving(request: Request) -> AsyncIterator[bytes]:

@@ -11,7 +11,7 @@ from python_multipart.multipart import parse_options_header
 from rowcall.api.models.configs import ImportConfig
 from rowcall.api.models.wire import Text, Wire
 from rowcall.api.problems import unfit
-from rowcall.api.uploads import Upload
+from rowcall.api.uploads import Upload, require_plain
 from rowcall.config import Settings
 from rowcall.engine.fetch import admitted
 from rowcall.errors import Final
@@ -39,6 +39,7 @@ def names_url(request: Request) -> bool:
 @asynccontextmanager
 async def named(request: Request, settings: Settings) -> AsyncGenerator[Upload]:
     """What the request asks for; nothing has been fetched."""
+    require_plain(request)
     body = bytearray()
     async for piece in request.stream():
         body += piece
