@@ -361,7 +361,7 @@ def test_b9_cancelling_leaves_no_file_and_no_transaction(site: Site, exporter: E
     assert site.client.post(f"/v1/exports/{export['id']}/cancel").json()["state"] == "CANCELLED"
     work.join(5)
     assert not work.is_alive()
-    assert files(exporter) == []
+    assert list(exporter.store.exports()) == []
     assert sessions(site, "export") == 0
     for each in (export, waiting):
         again = site.client.post(f"/v1/exports/{each['id']}/cancel")

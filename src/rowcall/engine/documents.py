@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
-from datetime import timedelta
 from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any
@@ -107,10 +106,8 @@ def _is_over(job: Job) -> bool:
 
 
 def progress_document(job: Job, counts: JobCounts) -> dict[str, Any]:
-    """How far a job is, by the database's clock; a part is not known while the file is still read."""
-    elapsed = None
-    if job.processing_started_at:
-        elapsed = ((job.completed_at or job.seen_at) - job.processing_started_at) // timedelta(milliseconds=1)
+    """How far a job is; a part is not known while the file is still read."""
+    elapsed = job.worked_ms if job.processing_started_at else None
     return {
         "percent": _percent(job, counts),
         "rowsPerSecond": 1000 * counts.done // elapsed if elapsed else None,

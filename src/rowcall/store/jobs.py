@@ -101,8 +101,6 @@ class Job:
     created_at: datetime
     processing_started_at: datetime | None
     completed_at: datetime | None
-    seen_at: datetime = field(compare=False)
-    """When this was so, by the database's clock."""
     last_error: dict[str, str] | None
     background: bool
     wish: Wish | None
@@ -114,6 +112,8 @@ class Job:
     traceparent: str | None = None
     file_format: str | None = None
     """Known once the file is in."""
+    worked_ms: int | None = field(default=None, compare=False)
+    """Milliseconds that its rows were checked or written in, by the database's clock and by the job's events."""
     percent_read: float | None = field(default=None, compare=False)
     """How much of the file is brought in."""
     as_of: datetime | None = None

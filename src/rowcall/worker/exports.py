@@ -163,12 +163,19 @@ class Exporter:
                     watch.total = count_rows(connection, chosen)
                     rows = export_request(connection, chosen, export.request, path, progress=watch.progress)
             except Exception as error:
+                self._leave(session, export, folder)
                 if watch.why:
                     raise _NotWanted(watch.why) from error
                 raise
         size = path.stat().st_size
         self.store.publish(path, location)
         return rows, size
+
+    def _leave(self, session: Connection[Any], export: Export, folder: Path) -> None:
+        """Leave no folder of an export that was cancelled: nobody begins it anew, and nothing is in it."""
+        with suppress(psycopg.Error, OSError):
+            if export.id not in exports.files_of(session, [export.id]):
+                folder.rmdir()
 
 
 def _tell_end(export: Export, state: ExportState, *, rows: int = 0, size: int = 0, seconds: float = 0) -> None:

@@ -57,7 +57,7 @@ class ProgressAnswer(Wire):
     """Of the file while it is brought in, then of its rows; null while nothing is known yet."""
     rows_per_second: int | None
     elapsed_ms: int | None
-    """By the service's clock."""
+    """Of work on its rows. Time that it is paused, or waits for somebody, is not counted."""
 
 
 class OtherJob(Wire):

@@ -58,7 +58,7 @@ class Progress(Wire, frozen=True, kw_only=True):
     """Of its rows; None while the file is still read."""
     rows_per_second: int | None = None
     elapsed_ms: int | None = None
-    """By the service's clock."""
+    """Of work on its rows. Time that it is paused, or waits for somebody, is not counted."""
 
 
 class OtherJob(Wire, frozen=True, kw_only=True):

@@ -20,7 +20,10 @@ INSERT INTO rowcall.job_event (job_id, organisation_id, after) VALUES (%(id)s, %
 -- One job by id or number. A request goes on with it: what belongs to that job then needs no look at each row.
 SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
        j.organisation_id, j.account, j.state, j.row_count, j.percent_read, j.header_lines, j.blank_lines, j.other_lines,
-       j.created_at, j.processing_started_at, j.completed_at, clock_timestamp() AS seen_at, j.last_error,
+       j.created_at, j.processing_started_at, j.completed_at, j.last_error,
+       (SELECT sum(1000 * extract(epoch FROM clock_timestamp() - e.at)
+                   * ((e.after IN ('VALIDATING', 'PROCESSING'))::int - (coalesce(e.before, '') IN ('VALIDATING', 'PROCESSING'))::int))::bigint
+        FROM rowcall.job_event e WHERE e.job_id = j.id) AS worked_ms,
        j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url, j.file_format,
        j.scope_key, j.supersedes, j.superseded_by, j.as_of,
        CASE WHEN %(organisation)s::uuid IS NOT NULL THEN set_config('rowcall.job', j.id::text, true) END AS noted
@@ -140,7 +143,10 @@ SELECT id, fingerprint FROM rowcall.job WHERE organisation_id = %(organisation)s
 -- Some jobs.
 SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
        j.organisation_id, j.account, j.state, j.row_count, j.percent_read, j.header_lines, j.blank_lines, j.other_lines,
-       j.created_at, j.processing_started_at, j.completed_at, clock_timestamp() AS seen_at, j.last_error,
+       j.created_at, j.processing_started_at, j.completed_at, j.last_error,
+       (SELECT sum(1000 * extract(epoch FROM clock_timestamp() - e.at)
+                   * ((e.after IN ('VALIDATING', 'PROCESSING'))::int - (coalesce(e.before, '') IN ('VALIDATING', 'PROCESSING'))::int))::bigint
+        FROM rowcall.job_event e WHERE e.job_id = j.id) AS worked_ms,
        j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url, j.file_format,
        j.scope_key, j.supersedes, j.superseded_by, j.as_of
 FROM rowcall.job j LEFT JOIN rowcall.file f ON f.sha256 = j.file_sha256
@@ -150,7 +156,10 @@ WHERE j.id = ANY (%(ids)s) AND j.removing_at IS NULL
 -- Jobs behind one, the newest first.
 SELECT j.id, j.number, j.importer, j.config, j.file_sha256, j.file_name, f.size AS file_size, f.location AS file_location,
        j.organisation_id, j.account, j.state, j.row_count, j.percent_read, j.header_lines, j.blank_lines, j.other_lines,
-       j.created_at, j.processing_started_at, j.completed_at, clock_timestamp() AS seen_at, j.last_error,
+       j.created_at, j.processing_started_at, j.completed_at, j.last_error,
+       (SELECT sum(1000 * extract(epoch FROM clock_timestamp() - e.at)
+                   * ((e.after IN ('VALIDATING', 'PROCESSING'))::int - (coalesce(e.before, '') IN ('VALIDATING', 'PROCESSING'))::int))::bigint
+        FROM rowcall.job_event e WHERE e.job_id = j.id) AS worked_ms,
        j.background, j.wish, j.paused_from, j.slice_ms, j.request_id, j.traceparent, j.url, j.file_format,
        j.scope_key, j.supersedes, j.superseded_by, j.as_of
 FROM rowcall.job j LEFT JOIN rowcall.file f ON f.sha256 = j.file_sha256
