@@ -15,7 +15,6 @@ from rowcall.api.openapi import refusals
 from rowcall.api.service import Caller, Service, TheCaller, TheService
 from rowcall.engine import moves, observe
 from rowcall.engine.documents import job_document
-from rowcall.errors import Final, WrongState
 from rowcall.model import WORKING, Code
 from rowcall.store import jobs
 from rowcall.store.grid import Wanted
@@ -33,17 +32,7 @@ def moved(
     """The job after a move, with workers told of it; `happened` tells whether it was not just asked for again."""
     with at.connection(caller) as connection:
         before = job = jobs.get_job(connection, str(job_id), organisation=caller.organisation)
-        try:
-            job = move(connection, job)
-        except Final as error:
-            if error.code != Code.WRONG_STATE:
-                raise
-            now = jobs.get_job(connection, str(job.id))
-            hint, http = error.hint, error.over_http
-            may = moves.possible(now, jobs.counts_of(connection, now), at.registry.find(now.importer))
-            raise WrongState(
-                error.code, error.message, hint=hint, over_http=http, state=now.state, allowed=may
-            ) from error
+        job = move(connection, job)
         if job.state in WORKING:
             nudge(connection, job.id)
         if happened():

@@ -20,7 +20,7 @@ from rowcall.store import jobs
 from rowcall.store.jobs import Job
 
 router = APIRouter(prefix="/v1/imports/{job_id}", tags=["preview"])
-_ETAG = re.compile(r'\s*(?:W/)?"([^"]*)"\s*')
+_ETAG = re.compile(r'\s*(W/)?"([^"]*)"\s*')
 _IfMatch = Annotated[
     str | None,
     Header(alias="If-Match", description="The plan that is agreed to: the preview's `ETag`. `*` for whatever it is."),
@@ -60,20 +60,25 @@ def submit_import(job_id: UUID, at: TheService, caller: TheCaller, if_match: _If
 
     def submit(connection: Connection[Any], job: Job) -> Job:
         nonlocal now
+        if if_match is None or not if_match.strip():
+            moves.require(job, "submit")  # no plan would do
+            raise _unsaid()
         job, now = moves.submit(connection, job, _digests(if_match))
         return job
 
     return moved(at, caller, job_id, "submit", submit, lambda: now)
 
 
-def _digests(if_match: str | None) -> frozenset[str]:
-    """The plans that are agreed to, as `If-Match` has them."""
-    if if_match is None or not if_match.strip():
-        hint = "Send `If-Match` with the `ETag` of the preview, or `If-Match: *` for whatever the plan is."
-        raise Final(Code.PLAN_REQUIRED, "Which plan is agreed to has to be said.", hint=hint)
+def _unsaid() -> Final:
+    hint = "Send `If-Match` with the `ETag` of the preview, or `If-Match: *` for whatever the plan is."
+    return Final(Code.PLAN_REQUIRED, "Which plan is agreed to has to be said.", hint=hint)
+
+
+def _digests(if_match: str) -> frozenset[str]:
+    """The plans that are agreed to, as `If-Match` has them. Weak tags match nothing (RFC 9110, 13.1.1)."""
     if if_match.strip() == moves.ANY_PLAN:
         return frozenset({moves.ANY_PLAN})
     found = [_ETAG.fullmatch(part) for part in if_match.split(",")]
     if not all(found):
         raise Final(Code.BAD_REQUEST, "`If-Match` is not one or more digests in quotes.", hint='Such as "9f86d0…".')
-    return frozenset(match[1] for match in found if match)
+    return frozenset(match[2] for match in found if match and not match[1])

@@ -11,8 +11,9 @@ from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
 from rowcall.api.places import methods_of
+from rowcall.api.refused import as_of_now
 from rowcall.engine.failures import failure_of
-from rowcall.errors import DoesNotFit, NotSettled, PlanStale, Retryable, RowcallError, WrongState
+from rowcall.errors import DoesNotFit, NotSettled, PlanStale, Retryable, RowcallError, UnsupportedEncoding, WrongState
 from rowcall.model import Code
 from rowcall.telemetry.logs import logger
 
@@ -136,6 +137,8 @@ def title_of(status: int) -> str:
 
 
 def _failed(request: Request, error: Exception) -> JSONResponse:
+    if isinstance(error, RowcallError) and error.code == Code.WRONG_STATE:
+        error = as_of_now(request, error)
     return problem_of(error, request.scope)
 
 
@@ -159,7 +162,10 @@ def problem_of(error: Exception, scope: Scope) -> JSONResponse:
     told = failure.told(over_http=True)
     if command := told.get("commandHint"):
         where["commandHint"] = command
-    return problem(status, told["code"], told["message"], hint=told["hint"], **where)
+    answer = problem(status, told["code"], told["message"], hint=told["hint"], **where)
+    if isinstance(failure, UnsupportedEncoding):
+        answer.headers["Accept-Encoding"] = failure.taken
+    return answer
 
 
 def see_logs(request_id: str) -> str:

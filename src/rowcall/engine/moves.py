@@ -72,8 +72,12 @@ def require(job: Job, name: str) -> None:
     if name not in may:
         waiting = f", and is to be {job.wish}led" if job.wish is Wish.CANCEL else ""
         told = f"Job {job.number} is {job.state}{waiting}; {name} is not possible now."
-        hint = f"Possible is: {', '.join(may)}." if may else "It can't be moved any more."
-        raise WrongState(Code.WRONG_STATE, told, hint=hint, state=job.state, allowed=may)
+        raise WrongState(Code.WRONG_STATE, told, hint=hint_of(may), state=job.state, allowed=may)
+
+
+def hint_of(may: Sequence[str]) -> str:
+    """What can be asked instead, in words."""
+    return f"Possible is: {', '.join(may)}." if may else "It can't be moved any more."
 
 
 def _asked(connection: Connection[Any], job: Job, name: str) -> Job:
@@ -129,7 +133,7 @@ def submit(connection: Connection[Any], job: Job, digests: Collection[str]) -> t
         raise Final(Code.WRONG_STATE, told, hint="Cancel it, and import the file again.")
     if plan.digest not in digests and ANY_PLAN not in digests:
         told = f"Job {job.number} has another plan by now than the one that was agreed to."
-        hint = "Look at the preview again, and submit what it says now."
+        hint = "Look at the preview again, and submit its `digest` as it is now, in quotes and not weak (`W/`)."
         raise PlanStale(Code.PLAN_STALE, told, hint=hint, digest=plan.digest)
     connection.execute(query("set_wish"), {"id": job.id, "wish": None})
     connection.execute(query("submit_plan"), {"id": job.id})
