@@ -145,7 +145,11 @@ def test_what_is_refused_after_it_was_stored_leaves_no_file_but_those_of_jobs(
     kept = stored(site)
     assert sent(site, "email\nx@example.org\n", key="k-1").json()["code"] == "KEY_REUSED"
     assert stored(site) == kept
-    monkeypatch.setattr("rowcall.store.requests.foresee", lambda *_, **__: None)  # as if both came at once
+
+    def unforeseen(*_: object, **__: object) -> None:
+        """As if both came at once."""
+
+    monkeypatch.setattr("rowcall.store.requests.foresee", unforeseen)
     for text in ("email\nx@example.org\n", USERS):
         assert sent(site, text, key="k-1", config='{"dryRun": true}').json()["code"] == "KEY_REUSED"
         assert stored(site) == kept
