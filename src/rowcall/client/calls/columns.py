@@ -1,9 +1,6 @@
 """The part of the client that is about columns: settling them, templates, remembered decisions."""
 
-from typing import Any, TypeVar
 from uuid import UUID
-
-import msgspec
 
 from rowcall.client.answers import Job, TemplateName, Wire
 from rowcall.client.answers.columns import (
@@ -14,10 +11,9 @@ from rowcall.client.answers.columns import (
     TargetField,
     Template,
 )
-from rowcall.client.asking import Asking
+from rowcall.client.calls.calls import AnyJob, Calls
 
 _TEMPLATES = "/v1/column-mapping-templates"
-_T = TypeVar("_T")
 
 
 class _Templates(Wire, frozen=True):
@@ -28,41 +24,36 @@ class _Decisions(Wire, frozen=True):
     items: list[ColumnDecision]
 
 
-class ColumnCalls:
+class ColumnCalls(Calls):
     """What `Client` can be asked of columns."""
 
-    _asking: Asking
-
-    def _path(self, job: Job | UUID | str) -> str:
-        raise NotImplementedError
-
-    def column_mappings(self, job: Job | UUID | str) -> ColumnMappings:
+    def column_mappings(self, job: AnyJob) -> ColumnMappings:
         """The columns of a job: the field each goes to, how sure that is, why, and what is still open."""
         return self._asking.ask(ColumnMappings, "GET", f"{self._path(job)}/column-mappings")
 
-    def change_columns(self, job: Job | UUID | str, said: ColumnAnswers) -> ColumnMappings:
+    def change_columns(self, job: AnyJob, said: ColumnAnswers) -> ColumnMappings:
         """Say which column is which field, join columns, give fields a value for all rows."""
         return self._tell(ColumnMappings, "PUT", f"{self._path(job)}/column-mappings", said)
 
-    def confirm_columns(self, job: Job | UUID | str) -> Job:
+    def confirm_columns(self, job: AnyJob) -> Job:
         """Let a job go on with its columns as they are."""
         return self._asking.ask(Job, "POST", f"{self._path(job)}/column-mappings/confirm", safe=False)
 
-    def reopen_columns(self, job: Job | UUID | str) -> Job:
+    def reopen_columns(self, job: AnyJob) -> Job:
         """Go back to the columns of a job that has written nothing."""
         return self._asking.ask(Job, "POST", f"{self._path(job)}/column-mappings/reopen", safe=False)
 
-    def column_warnings(self, job: Job | UUID | str) -> ColumnWarnings:
+    def column_warnings(self, job: AnyJob) -> ColumnWarnings:
         """What should be known before the columns of a job are confirmed."""
         return self._asking.ask(ColumnWarnings, "GET", f"{self._path(job)}/column-mappings/warnings")
 
-    def target_fields(self, job: Job | UUID | str) -> list[TargetField]:
+    def target_fields(self, job: AnyJob) -> list[TargetField]:
         """The fields that columns of a job can go to, the required ones first."""
         return self._asking.ask(list[TargetField], "GET", f"{self._path(job)}/target-fields")
 
     # -------------------------------------------------------------------------------------- templates and decisions
 
-    def apply_template(self, job: Job | UUID | str, source_system: str, variant: str) -> ColumnMappings:
+    def apply_template(self, job: AnyJob, source_system: str, variant: str) -> ColumnMappings:
         """Map the columns of a job that waits as a template has them."""
         name = TemplateName(source_system=source_system, variant=variant)
         return self._tell(ColumnMappings, "POST", f"{self._path(job)}/column-mappings/template", name)
@@ -74,7 +65,7 @@ class ColumnCalls:
         given = {name: value for name, value in params.items() if value is not None}
         return self._asking.ask(_Templates, "GET", path, params=given).items
 
-    def save_template(self, job: Job | UUID | str, source_system: str, variant: str) -> Template:
+    def save_template(self, job: AnyJob, source_system: str, variant: str) -> Template:
         """Save the settled columns of a job as a template. One of the same name is replaced."""
         job_id = self._path(job).rpartition("/")[2]
         order = {"jobId": job_id, "sourceSystem": source_system, "variant": variant}
@@ -94,7 +85,3 @@ class ColumnCalls:
         """Have a decision proposed no more."""
         decision_id = decision.id if isinstance(decision, ColumnDecision) else decision
         self._asking.answer("DELETE", f"/v1/column-decisions/{decision_id}", safe=False)
-
-    def _tell(self, kind: type[_T], method: str, path: str, said: object) -> _T:
-        more: dict[str, Any] = {"content": msgspec.json.encode(said), "headers": {"Content-Type": "application/json"}}
-        return self._asking.ask(kind, method, path, safe=False, **more)

@@ -1,10 +1,7 @@
 """The part of the client that is about values: settling them, and remembered decisions."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar
 from uuid import UUID
-
-import msgspec
 
 from rowcall.client.answers import Job
 from rowcall.client.answers.values import (
@@ -15,26 +12,17 @@ from rowcall.client.answers.values import (
     ValueSaid,
     ValuesUpdated,
 )
-from rowcall.client.asking import Asking
+from rowcall.client.calls.calls import AnyJob, Calls, given
 
-_T = TypeVar("_T")
 _DECISIONS = "/v1/value-decisions"
 
 
-class ValueCalls:
+class ValueCalls(Calls):
     """What `Client` can be asked of values."""
-
-    _asking: Asking
-
-    def _path(self, job: Job | UUID | str) -> str:
-        raise NotImplementedError
-
-    def _pages(self, kind: type[_T], path: str, asked: dict[str, Any], most: int | None) -> Iterator[_T]:
-        raise NotImplementedError
 
     def values(
         self,
-        job: Job | UUID | str,
+        job: AnyJob,
         *,
         field: str | None = None,
         status: str | None = None,
@@ -44,24 +32,20 @@ class ValueCalls:
     ) -> Values:
         """A page of the distinct values of a job, the most frequent first; `after` is the `next` of the one before."""
         asked = {"field": field, "status": status, "text": text, "after": after, "pageSize": str(most)}
-        given = {name: value for name, value in asked.items() if value is not None}
-        return self._asking.ask(Values, "GET", f"{self._path(job)}/cell-mappings", params=given)
+        return self._asking.ask(Values, "GET", f"{self._path(job)}/cell-mappings", params=given(asked))
 
     def candidates(
-        self, job: Job | UUID | str, field: str, text: str = "", *, scope: str | None = None, most: int = 20
+        self, job: AnyJob, field: str, text: str = "", *, scope: str | None = None, most: int = 20
     ) -> Candidates:
         """Search for what values of a field can stand for, the best first."""
         asked = {"targetField": field, "q": text, "pageSize": str(most), **({"scope": scope} if scope else {})}
         return self._asking.ask(Candidates, "GET", f"{self._path(job)}/cell-mappings/candidates", params=asked)
 
-    def change_values(self, job: Job | UUID | str, said: Sequence[ValueSaid]) -> ValuesUpdated:
+    def change_values(self, job: AnyJob, said: Sequence[ValueSaid]) -> ValuesUpdated:
         """Say what values stand for; all of it is taken, or nothing."""
-        content = msgspec.json.encode({"updates": list(said)})
-        headers = {"Content-Type": "application/json"}
-        place = f"{self._path(job)}/cell-mappings"
-        return self._asking.ask(ValuesUpdated, "PUT", place, content=content, headers=headers)
+        return self._tell(ValuesUpdated, "PUT", f"{self._path(job)}/cell-mappings", {"updates": list(said)}, safe=True)
 
-    def confirm_values(self, job: Job | UUID | str) -> Job:
+    def confirm_values(self, job: AnyJob) -> Job:
         """Let a job go on with what its values stand for."""
         return self._asking.ask(Job, "POST", f"{self._path(job)}/cell-mappings/confirm", safe=False)
 
