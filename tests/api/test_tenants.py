@@ -22,6 +22,9 @@ from rowcall.errors import Final
 from rowcall.model import Code, Scope
 from rowcall.store import accounts
 from rowcall.store.db import Database
+from rowcall.store.files.filestore import file_store
+from rowcall.store.files.marks import bind
+from rowcall.store.grants import require_grants
 from rowcall.store.jobs import LOCAL
 from rowcall.store.migrate import migrate
 from rowcall.store.queries import query
@@ -373,3 +376,28 @@ def test_functions_with_rights_of_their_own_look_in_the_catalog_before_temporary
         found = connection.execute(defined).fetchall()
     assert len(found) >= 3
     assert [name for name, config in found if config != ["search_path=pg_catalog, pg_temp"]] == []
+
+
+def test_a_role_that_owns_nothing_is_told_all_that_it_lacks_at_once_and_then_works(
+    database: Database, tmp_path: Path
+) -> None:
+    clerk = replace(database, url=database.url.replace("postgres@", "hand@", 1))
+    with database.connect() as admin:
+        admin.execute("CREATE ROLE hand LOGIN")
+        try:
+            with clerk.connect() as connection, pytest.raises(Final) as caught:
+                require_grants(connection, "rowcall")
+            assert (caught.value.code, caught.value.hint.count("GRANT")) == (Code.GRANTS_MISSING, 6)
+            admin.execute(caught.value.hint.partition(": ")[2].encode())
+            admin.execute("GRANT rowcall_api TO hand; GRANT SELECT, INSERT, UPDATE ON users TO hand")
+            with clerk.connect() as connection:
+                require_grants(connection)
+                assert (migrate(connection), migrate_queue(connection)) == ([], [])
+            with open_town(clerk, tmp_path) as town:
+                with clerk.connect() as connection:
+                    bind(connection, file_store(town.service.settings))
+                job = town.send("ann").json()["id"]
+                town.worker.advance(job)
+                assert town.ask("ann", "GET", f"/v1/imports/{job}").json()["counts"]["created"] == 1
+        finally:
+            admin.execute("DROP OWNED BY hand; DROP ROLE hand")

@@ -73,6 +73,7 @@ def test_a_role_that_may_not_migrate_is_told_what_is_pending(database: Database,
         connection.execute("DROP ROLE weak")
     assert caught.value.code == Code.MIGRATIONS_PENDING
     assert "rowcall migrate" in caught.value.hint
+    assert caught.value.hint.endswith("Or: GRANT postgres TO weak;")
     assert _migrate(database, folder) == ["0001_first", "0002_second", "0003_third"]
 
 

@@ -21,6 +21,7 @@ from rowcall.errors import Final, RowcallError
 from rowcall.importer.registry import Registry, load_registry
 from rowcall.model import Code
 from rowcall.store.db import reach_database
+from rowcall.store.grants import require_grants
 from rowcall.store.jobs import get_job
 from rowcall.store.migrate import pending as pending_of_rowcall
 from rowcall.store.operations import has_queue
@@ -110,6 +111,7 @@ def _surroundings() -> Iterator[Finding]:
 def _with_database(settings: Settings, registry: Registry) -> Iterator[Finding]:
     with reach_database(settings) as database, database.connect("doctor") as connection:
         yield surroundings.check_database(connection)
+        require_grants(connection)
         yield surroundings.check_migrations(connection, registry, _pending_of_queue(connection))
         yield from surroundings.check_importers(connection, registry)
         if not pending_of_rowcall(connection):

@@ -17,6 +17,7 @@ from psycopg_pool import ConnectionPool
 from rowcall.config import Settings
 from rowcall.errors import Final, Retryable, RowcallError
 from rowcall.model import Code
+from rowcall.store.grants import require_grants
 from rowcall.store.migrate import migrate
 
 _OLDEST = 15
@@ -201,6 +202,7 @@ def translated(error: psycopg.Error) -> RowcallError:
 def _migrated(database: Database) -> Database:
     try:
         with database.connect("migrate") as connection:
+            require_grants(connection, "rowcall")
             migrate(connection)
     except psycopg.Error as error:
         raise translated(error) from error

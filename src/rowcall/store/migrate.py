@@ -10,6 +10,7 @@ from psycopg.sql import SQL, Identifier
 
 from rowcall.errors import Final
 from rowcall.model import Code
+from rowcall.store.grants import to_change_tables
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK = 0x726F7763616C6C  # "rowcall", for pg_advisory_lock
@@ -26,9 +27,13 @@ def migrate(connection: Connection[Any], folder: Path = MIGRATIONS, *, table: st
     try:
         return list(iter(lambda: _apply_next(connection, folder, table), None))
     except psycopg.errors.InsufficientPrivilege as error:
-        told = f"The database lacks {', '.join(missing)}, and role {connection.info.user!r} may not change it"
-        hint = "Run `rowcall migrate` once as a role that owns the database, then start again."
+        told = f"The database lacks {_some(missing)}, and role {connection.info.user!r} may not change it"
+        hint = f"Run `rowcall migrate` once as the tables' owner, then start again. Or: {to_change_tables(connection)};"
         raise Final(Code.MIGRATIONS_PENDING, f"{told}: {error.diag.message_primary}.", hint=hint) from error
+
+
+def _some(ids: list[str]) -> str:
+    return ", ".join(ids) if len(ids) < 5 else f"{len(ids)} migrations, {ids[0]} to {ids[-1]}"
 
 
 def pending(connection: Connection[Any], folder: Path = MIGRATIONS, *, table: str = "migration") -> list[str]:

@@ -21,6 +21,7 @@ CREATE TABLE rowcall.file_store (
     since     timestamptz NOT NULL DEFAULT now()
 );
 ALTER TABLE rowcall.file_store ENABLE ROW LEVEL SECURITY;
+CREATE POLICY trusted ON rowcall.file_store USING (current_user <> 'rowcall_api');
 
 -- Who jobs belong to. Without accounts, everything is the first one's.
 CREATE TABLE rowcall.organisation (
@@ -743,6 +744,7 @@ BEGIN ATOMIC
 END;
 
 ALTER TABLE rowcall.job_day ENABLE ROW LEVEL SECURITY;
+CREATE POLICY trusted ON rowcall.job_day USING (current_user <> 'rowcall_api');
 
 -- Who is told of the moves of an organisation's jobs. The URL is whole, with its login and query.
 CREATE TABLE rowcall.webhook (

@@ -11,6 +11,7 @@ from procrastinate import App, SyncPsycopgConnector
 from procrastinate.schema import SchemaManager
 from psycopg import Connection
 
+from rowcall.store.grants import require_grants
 from rowcall.store.migrate import migrate, pending
 
 SCHEMA = "rowcall_queue"
@@ -21,6 +22,9 @@ _NUDGES = App(connector=SyncPsycopgConnector())  # never opened: nudges go over 
 
 def migrate_queue(connection: Connection[Any]) -> list[str]:
     """Bring Procrastinate's tables up to date."""
+    require_grants(connection, SCHEMA)
+    if not pending_of_queue(connection):  # who may only use the schema is refused where it could be made
+        return []
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
     connection.execute(f"SET search_path TO {SCHEMA}")
     try:

@@ -39,3 +39,30 @@ WHERE NOT coalesce((SELECT CASE kind WHEN 'SCHEMA' THEN has_schema_privilege(rol
                                      WHEN 'TABLE' THEN has_table_privilege(role.oid, object, privilege)
                                      ELSE has_sequence_privilege(role.oid, object, privilege) END FROM role), false)
 GROUP BY kind, name
+
+-- role_lacks --
+-- What the role of this session must be granted on all that is in some schemas, as statements; none for their owner.
+WITH home AS (SELECT oid, nspname FROM pg_namespace WHERE nspname = ANY (%(schemas)s)),
+thing AS (SELECT h.nspname, c.oid, c.relkind FROM home h JOIN pg_class c ON c.relnamespace = h.oid
+          WHERE c.relkind IN ('r', 'p', 'v') OR c.relkind = 'S' AND NOT EXISTS (
+              SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'i'))
+SELECT format('GRANT TEMPORARY ON DATABASE %%I TO %%I', current_database(), current_user)
+WHERE EXISTS (SELECT FROM home) AND NOT has_database_privilege(current_database(), 'TEMPORARY')
+UNION ALL
+SELECT format('GRANT USAGE ON SCHEMA %%I TO %%I', nspname, current_user) FROM home WHERE NOT has_schema_privilege(oid, 'USAGE')
+UNION ALL
+SELECT format('GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %%I TO %%I', nspname, current_user)
+FROM thing WHERE relkind <> 'S' GROUP BY nspname
+HAVING NOT bool_and(has_table_privilege(oid, 'SELECT') AND (relkind = 'v' OR has_table_privilege(oid, 'INSERT')
+                    AND has_table_privilege(oid, 'UPDATE') AND has_table_privilege(oid, 'DELETE')))
+UNION ALL
+SELECT format('GRANT USAGE ON ALL SEQUENCES IN SCHEMA %%I TO %%I', nspname, current_user)
+FROM thing WHERE relkind = 'S' GROUP BY nspname HAVING NOT bool_and(has_sequence_privilege(oid, 'USAGE'))
+UNION ALL
+SELECT format('GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA %%I TO %%I', h.nspname, current_user)
+FROM home h JOIN pg_proc p ON p.pronamespace = h.oid GROUP BY h.nspname HAVING NOT bool_and(has_function_privilege(p.oid, 'EXECUTE'))
+
+-- role_to_migrate --
+-- What the role of this session must be granted to change Rowcall's tables: their owner's rights, or to make a schema.
+SELECT coalesce((SELECT format('GRANT %%I TO %%I', pg_get_userbyid(nspowner), current_user) FROM pg_namespace
+                 WHERE nspname = 'rowcall'), format('GRANT CREATE ON DATABASE %%I TO %%I', current_database(), current_user))
