@@ -14,7 +14,8 @@ import pytest
 
 from rowcall import Client, RequestRefused, ServerUnavailable
 from rowcall.api import events
-from rowcall.client import ExportOrder, ImportConfig, Job, View, client, waiting
+from rowcall.client import ExportOrder, ImportConfig, Job, View, waiting
+from rowcall.client.calls import calls
 from rowcall.errors import FileRefused
 from rowcall.export import known_resources
 from rowcall.model import Mode
@@ -77,7 +78,7 @@ def test_a_file_is_brought_waited_for_and_looked_at(site: Site, at: Client, tmp_
 
 
 def test_pages_are_asked_for_as_they_are_needed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "_PAGE", 20)
+    monkeypatch.setattr(calls, "_PAGE", 20)
     with through(site) as (at, proxy):
         job = at.import_file(LARGE, "users")
         work(site, job)
