@@ -61,6 +61,17 @@ def test_generated_pages_are_fresh() -> None:
     assert pages.picture() == (ROOT / "docs" / "inspect.svg").read_text(), "run: make docs"
 
 
+def test_commands_tell_programs_what_they_tell_people_and_ask_servers_where_they_can() -> None:
+    """What has no --json starts something, or writes text that is the answer; what has no --server is about files,
+    the database or the service itself."""
+    usages = re.findall(r"^Usage: (rowcall [a-z ]+?) (?:\[OPTIONS\]|\{)(.*?)^```", REFERENCE, flags=re.M | re.S)
+    options = {name.removeprefix("rowcall "): told for name, told in usages if " COMMAND" not in told.split("\n")[0]}
+    assert {name for name, told in options.items() if "--json" not in told} == {"psql", "scaffold", "serve", "worker"}
+    assert {name.split()[0] for name, told in options.items() if "--server" not in told} == {
+        *("accounts", "convert", "inspect", "keys", "migrate", "psql", "retention", "scaffold", "serve", "worker")
+    }
+
+
 def test_links_between_pages_lead_somewhere() -> None:
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
         for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):

@@ -8,8 +8,10 @@ import polars as pl
 import typer
 from rich.console import Console
 
-from rowcall.cli.options import takes_read_options, write_format, write_options
+from rowcall.cli.options import AsJson, takes_read_options, write_format, write_options
 from rowcall.cli.progress import batches_with_progress
+from rowcall.cli.screen import document
+from rowcall.errors import Final
 from rowcall.formats import (
     Batch,
     Reading,
@@ -21,6 +23,7 @@ from rowcall.formats import (
     open_rows,
     open_writer,
 )
+from rowcall.model import Code
 from rowcall.words import counted
 
 _REJECTS = ("row", "line", "column", "code", "message", "raw")
@@ -44,9 +47,12 @@ def convert(
     formulas: Annotated[
         str, typer.Option(help="Texts that look like formulas in CSV and XLSX: protect, or keep as they are.")
     ] = "protect",
+    as_json: AsJson = False,
 ) -> None:
     """Write the rows of a file in another format; every record ends in OUT or, with its reason, in the rejects file."""
     kind = write_format(target, "--to", to)
+    if as_json and target == "-":
+        raise Final(Code.BAD_OPTION, "--json tells of a file; standard output has the rows.", hint="Name a file OUT.")
     writing = write_options(target, bom=bom, formulas=formulas, delimiter=out_delimiter)
     aside = _Rejects(rejects or _beside(target))
     with open_rows(sys.stdin.buffer if source == "-" else source, read) as reading:
@@ -55,7 +61,10 @@ def convert(
         with aside, open_writer(out, kind, reading.columns, writing) as writer:
             for batch in batches_with_progress(reading, "converting"):
                 aside.add(batch, writer.write(batch.frame))
-    _tell(reading, writer, aside)
+    if as_json:
+        sys.stdout.write(document(_counted(reading, writer, aside)) + "\n")
+    else:
+        _tell(reading, writer, aside)
     if aside.count:
         raise typer.Exit(2)
 
@@ -105,6 +114,12 @@ def _cells(batch: Batch, row: int) -> list[str]:
 
 def _beside(target: str) -> Path:
     return Path("rejects.csv" if target == "-" else f"{target}.rejects.csv")
+
+
+def _counted(reading: Reading, writer: Writer, aside: _Rejects) -> dict[str, object]:
+    counts = reading.counts
+    told = {"rows": counts.rows, "written": writer.rows, "rejected": counts.rows - writer.rows, "cells": counts.issues}
+    return {**told, "rejects": str(aside.path) if aside.count else None}
 
 
 def _tell(reading: Reading, writer: Writer, aside: _Rejects) -> None:

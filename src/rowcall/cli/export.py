@@ -14,8 +14,9 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from rowcall.cli.desk import Server, client_of, only_here
-from rowcall.cli.export_there import check_name, export_there
-from rowcall.cli.options import one_of, write_format, write_options
+from rowcall.cli.export_there import check_name, export_there, stream_there
+from rowcall.cli.options import AsJson, one_of, write_format, write_options
+from rowcall.cli.screen import document
 from rowcall.client.answers import ExportOrder, View
 from rowcall.config import settings_from
 from rowcall.errors import Final
@@ -28,6 +29,7 @@ from rowcall.export import (
     select_results,
     select_rows,
 )
+from rowcall.formats import WriteFormat
 from rowcall.importer.registry import load_registry
 from rowcall.model import ROW_STATUSES, Code
 from rowcall.store.db import open_database
@@ -65,6 +67,7 @@ def export(
     formulas: Annotated[
         str, typer.Option(help="Texts that look like formulas in CSV and XLSX: protect, or keep as they are.")
     ] = "protect",
+    as_json: AsJson = False,
     server: Server = None,
 ) -> None:
     """Write the rows of a resource or a table, as they are at one moment, into a file that is whole or not there.
@@ -78,6 +81,8 @@ def export(
     writing = write_options(out, bom=bom, formulas=formulas)
     _check_source(resource, job, of_resource=(filter, fields), of_job=(status, code, field))
     one_of("--status", status, ROW_STATUSES)
+    if as_json and out == "-":
+        raise Final(Code.BAD_OPTION, "--json tells of a file; standard output has the rows.", hint="Give --out.")
     if client := client_of(server):
         only_here(client, formulas=formulas != "protect")
         check_name(out)
@@ -92,7 +97,11 @@ def export(
                 view=view if job else None,
                 bom=bom,
             )
-            _say(export_there(client, order, out, progress))
+            if out == "-":
+                _say(stream_there(client, order))
+                return
+            rows = export_there(client, order, out, progress)
+        _tell(rows, out, kind, as_json=as_json)
         return
     with open_database(settings_from()) as database, database.connect("export") as connection:
         if job is not None:
@@ -105,7 +114,14 @@ def export(
         told: list[str] = []
         with _progress(resource or job or "") as progress:
             rows = export_to(connection, chosen, target, kind, options=writing, progress=progress, tell=told.append)
-    _say(*told, f"{counted(rows, 'row')} written")
+    _tell(rows, out, kind, *told, as_json=as_json)
+
+
+def _tell(rows: int, out: str, kind: WriteFormat, *told: str, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(document({"rows": rows, "out": out, "format": kind, "notes": told}) + "\n")
+    else:
+        _say(*told, f"{counted(rows, 'row')} written")
 
 
 def _say(*lines: str) -> None:

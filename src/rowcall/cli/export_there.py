@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from rowcall.client.answers import Export, ExportOrder
 from rowcall.errors import Final, RowcallError
 from rowcall.model import Code, ExportState
-from rowcall.words import counted
 
 if TYPE_CHECKING:  # those who export from here needn't wait for it
     from rowcall.client import Client
@@ -24,10 +23,13 @@ def check_name(out: str) -> None:
         raise Final(Code.BAD_OPTION, told, hint="Leave that to `rowcall convert`.")
 
 
-def export_there(client: "Client", order: ExportOrder, out: str, progress: Callable[[int], None]) -> str:
-    """Write what is ordered; what to tell of it."""
-    if out == "-":
-        return f"{client.export(order, sys.stdout.buffer):,} bytes written"
+def stream_there(client: "Client", order: ExportOrder) -> str:
+    """Write what is ordered to standard output; what to tell of it."""
+    return f"{client.export(order, sys.stdout.buffer):,} bytes written"
+
+
+def export_there(client: "Client", order: ExportOrder, out: str, progress: Callable[[int], None]) -> int:
+    """Write what is ordered to a file; how many rows."""
     export = client.create_export(order)
     try:
         done = client.wait_export(export, progress=lambda now: progress(now.progress.rows))
@@ -38,7 +40,7 @@ def export_there(client: "Client", order: ExportOrder, out: str, progress: Calla
     if done.state != ExportState.COMPLETED:
         raise _failed(done)
     client.download(done, out)
-    return f"{counted(done.progress.rows, 'row')} written"
+    return done.progress.rows
 
 
 def _failed(export: Export) -> Final:

@@ -27,10 +27,10 @@ def fingerprint(job: _Job, as_json: AsJson = False, server: Server = None) -> No
         show_fingerprint(screen(), found)
 
 
-def acknowledge(job: _Job, server: Server = None) -> None:
+def acknowledge(job: _Job, as_json: AsJson = False, server: Server = None) -> None:
     """Let a job go on though some rows differ from the target; who said so is kept."""
     with desk(server) as at:
-        tell_job(at.acknowledge(job))
+        tell_job(at.acknowledge(job), as_json=as_json)
 
 
 def show_fingerprint(console: Console, found: Fingerprint, most: int = _SHOWN) -> None:

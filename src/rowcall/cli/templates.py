@@ -74,6 +74,7 @@ def save(
 def delete(
     name: _Name,
     importer: Annotated[str, typer.Option("--into", help="The importer that it is for.")],
+    as_json: AsJson = False,
     server: Server = None,
 ) -> None:
     """Take a template away. Jobs that used it keep their columns."""
@@ -83,7 +84,10 @@ def delete(
         if not found:
             raise Final(Code.TEMPLATE_NOT_FOUND, f"There is no template {source}/{variant} for {importer}.")
         at.delete_template(found[0].id)
-    screen().print(literal(visible(f"{source}/{variant} for {importer} is gone.")))
+    if as_json:
+        sys.stdout.write(document(found[0]) + "\n")
+    else:
+        screen().print(literal(visible(f"{source}/{variant} for {importer} is gone.")))
 
 
 @templates.command("decisions")
