@@ -20,7 +20,7 @@ from rowcall.engine.values.answering import ValueUpdate
 from rowcall.engine.work import prepare_work
 from rowcall.errors import NotSettled, WrongState
 from rowcall.model import Code, State, Wish
-from rowcall.store import jobs, value_answers
+from rowcall.store import jobs, value_answers, value_mappings
 from rowcall.store.db import Database
 from rowcall.store.grid import Wanted
 from rowcall.store.jobs import Job, JobConfig
@@ -77,7 +77,11 @@ class Asked:
 
     def fields(self) -> list[ValueField]:
         with self.database.connect() as connection:
-            return value_answers.value_fields(connection, self.job.id)
+            told = value_answers.value_fields(connection, self.job.id)
+            for field in told:  # they are kept, and are what counting gives
+                value_mappings.count_values(connection, self.job.id, field.field)
+            assert told == value_answers.value_fields(connection, self.job.id)
+            return told
 
     def says(self, *updates: ValueUpdate) -> int:
         with self.database.connect() as connection, connection.transaction():
@@ -148,6 +152,12 @@ def test_a4_the_others_are_a_question_and_the_answers_are_taken(tables: Database
         of("Shire", skip=True),
     )
     assert count == 5
+    (field,) = asked.fields()
+    assert (field.values, field.unresolved, field.rows, field.covered) == (6, 0, 7, 7)
+    first, second = asked.values(most=1), asked.values(most=3, after=(2, asked.values(most=1)[0].id))
+    whole = [each.id for each in asked.values()]
+    assert [each.id for each in (*first, *second)] == whole[:4]
+    assert [each.id for each in asked.values(after=(1, whole[3]))] == whole[4:]
     assert asked.told() == {
         "Gondor": ("USER_OVERRIDDEN", "USA"),
         "Germany": ("AUTO_MATCHED", "Germany"),
@@ -403,6 +413,7 @@ def test_a_reprocessed_row_may_ask_too(tables: Database, tmp_path: Path) -> None
     sql(tables, "ALTER TABLE shop DROP CONSTRAINT shop_id_check; DELETE FROM country WHERE name = 'Åland'")
     assert asked.again([2]).state is State.CELL_MAPPING
     assert asked.told()["Åland"][0] == "UNRESOLVED"
+    assert (asked.fields()[0].unresolved, asked.fields()[0].covered) == (1, 1)
     asked.says(of("Åland", target="3"))
     assert asked.confirms().values("id", "country_id") == [(1, 1), (2, 3)]
     assert asked.job.state is State.COMPLETED

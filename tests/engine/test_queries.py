@@ -37,7 +37,16 @@ FILLED = """
     INSERT INTO rowcall.duplicate
         SELECT md5((1 + n % 20)::text)::uuid, n, 1, '{}', false FROM generate_series(1, 10000) n;
     INSERT INTO rowcall.waiting SELECT md5((1 + n % 20)::text)::uuid, n FROM generate_series(1, 10000) n;
-    ANALYZE rowcall.file, rowcall.job, rowcall.batch, rowcall.row, rowcall.outcome, rowcall.duplicate, rowcall.waiting;
+    INSERT INTO rowcall.reversal (job_id, row_number, undo, result)
+        SELECT gen_random_uuid(), n, 1, 'deleted' FROM generate_series(1, 5000) n;
+    INSERT INTO rowcall.value_field (job_id, field, asks)
+        SELECT md5(n::text)::uuid, field, true FROM generate_series(1, 5000) n, unnest(ARRAY['a', 'b']) field;
+    INSERT INTO rowcall.value_mapping (job_id, field, scope, value, folded, digest, occurrences)
+        SELECT md5((1 + n % 20)::text)::uuid, CASE n % 3 WHEN 0 THEN 'a' ELSE 'b' END, '', n, n, n::text::bytea,
+               1 + n % 7
+        FROM generate_series(1, 20000) n;
+    ANALYZE rowcall.file, rowcall.job, rowcall.batch, rowcall.row, rowcall.outcome, rowcall.duplicate, rowcall.waiting,
+        rowcall.value_field, rowcall.value_mapping;
 """
 JOB = UUID("c4ca4238-a0b9-2382-0dcc-509a6f75849b")  # md5 of 1
 NO_FILTER = dict.fromkeys(["organisation", "state", "importer", "number", "scope"])
@@ -51,6 +60,11 @@ HOT: dict[str, tuple[dict[str, Any], str]] = {
     "failed_for_want": ({"after": 5000, "most": 100, "lookups": [], "constraints": []}, "outcome_failed"),
     "batch_counts": ({"first": 5000, "last": 5100}, "outcome_pkey"),
     "what_is_left": ({}, "reversal_pkey"),
+    "page_of_values": (
+        {"field": None, "statuses": ["UNRESOLVED", "IGNORED"], "text": None, "count": 3, "last": 500, "most": 50},
+        "value_mapping_frequent",
+    ),
+    "open_values": ({}, "value_mapping_frequent"),
     "page_of_jobs": ({**NO_FILTER, "at": None, "last": None, "most": 50}, "job_created_at"),
     "find_interrupted": ({"sha256": "a" * 64, "importer": "things", "config": "{}"}, "job_unfinished"),
 }
@@ -83,10 +97,6 @@ def test_rows_are_read_by_number(filled: Connection[Any]) -> None:
 def test_an_undo_looks_up_each_row_of_a_slice_by_itself(filled: Connection[Any], kept_by: int | None) -> None:
     """As a join with what it has taken back so far, which statistics know nothing of, a slice could take minutes."""
     filled.execute("CREATE TABLE t (id int PRIMARY KEY)")
-    filled.execute(
-        "INSERT INTO rowcall.reversal (job_id, row_number, undo, result) SELECT gen_random_uuid(), n, 1, 'deleted' "
-        "FROM generate_series(1, 5000) n"
-    )
     what = Undoing(job_id=JOB, target=describe(filled, "t"), referrers=(), which=Wanted())
     prepare(filled)
     select = SQL("EXPLAIN ") + finding(what, 5000, 5100, lock=True, kept_by=kept_by)

@@ -15,6 +15,7 @@ from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 from rowcall.engine.values.answers import QUESTIONS, Answers
 from rowcall.importer import Lookup, folded_values
 from rowcall.model import Code
+from rowcall.store.copying import text_array
 from rowcall.store.targets import Table, find_table
 
 _HEX = "[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}"
@@ -172,7 +173,8 @@ def keys_there(connection: Connection[Any], lookup: Lookup, keys: Sequence[str])
 def having_keys(table: Table, lookup: Lookup, keys: Sequence[str]) -> Composed:
     """The condition for rows with these keys, such that an index serves."""
     base = table.columns[lookup.to].base
-    fitting = pl.Series("key", keys, dtype=pl.String).to_frame().filter(_castable(pl.col("key"), base))["key"].to_list()
+    given = pl.Series("key", keys, dtype=pl.String).to_frame()
+    fitting = text_array(given.filter(_castable(pl.col("key"), base))["key"])
     if compared_as_stored(base):
         of_type = SQL(base)  # pyright: ignore[reportArgumentType] (a name from the catalog)
         return SQL("{} = ANY ({}::text[]::{}[])").format(Identifier(lookup.to), Literal(fitting), of_type)
@@ -273,8 +275,8 @@ def _candidates(table: Table, lookup: Lookup, by: str, asked: pl.DataFrame, name
     ).format(
         key=Identifier(key),
         exact=exact,
-        texts=Literal(asked[name].to_list()),
-        scopes=Literal(asked["_scope"].to_list()),
+        texts=Literal(text_array(asked[name])),
+        scopes=Literal(text_array(asked["_scope"])),
         table=table.identifier,
         same=same,
         asked=asked_as,

@@ -93,6 +93,12 @@ def array_text(lists: pl.Expr) -> pl.Expr:
     return pl.concat_str(pl.lit("{"), inside, pl.lit("}")).alias(lists.meta.output_name())
 
 
+def text_array(texts: pl.Series) -> str:
+    """Texts as one array, to be cast to `text[]`: psycopg would write it text by text, in Python."""
+    listed = texts.cast(pl.String).implode().alias("list").to_frame().select(array_text(pl.col("list")))
+    return listed.item()
+
+
 def jsonb_text(value: object) -> str:
     """JSON that a jsonb column takes: PostgreSQL holds no NUL."""
     return msgspec.json.encode(value).decode().replace("\\u0000", "\\ufffd")

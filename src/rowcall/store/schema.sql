@@ -218,10 +218,15 @@ $$;
 
 -- The fields of a job whose values were gathered.
 CREATE TABLE rowcall.value_field (
-    job_id  uuid NOT NULL REFERENCES rowcall.job ON DELETE CASCADE,
-    field   text NOT NULL,
+    job_id       uuid NOT NULL REFERENCES rowcall.job ON DELETE CASCADE,
+    field        text NOT NULL,
     -- whether the job waits while something is unresolved
-    asks    boolean NOT NULL,
+    asks         boolean NOT NULL,
+    -- how many distinct values, of how many rows; and how many of these rows have one that is settled
+    value_count  bigint NOT NULL DEFAULT 0,
+    unresolved   bigint NOT NULL DEFAULT 0,
+    row_count    bigint NOT NULL DEFAULT 0,
+    covered      bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (job_id, field)
 );
 
@@ -260,7 +265,7 @@ CREATE TABLE rowcall.value_mapping (
     CONSTRAINT value_mapping_decided CHECK ((status = 'UNRESOLVED') = (action IS NULL)),
     CONSTRAINT value_mapping_target CHECK (action IS DISTINCT FROM 'use' OR target_key IS NOT NULL)
 );
-CREATE INDEX value_mapping_frequent ON rowcall.value_mapping (job_id, occurrences DESC, id);
+CREATE INDEX value_mapping_frequent ON rowcall.value_mapping (job_id, field, status, occurrences DESC, id);
 
 -- What people of an organisation decided of values, for the next file. Kept when the job is gone.
 CREATE TABLE rowcall.value_decision (

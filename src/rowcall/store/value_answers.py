@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from uuid import UUID
 
 from psycopg import Connection
@@ -103,8 +103,9 @@ class Heard:
 
 def page_of_values(connection: Connection[Any], job_id: UUID, wanted: WantedValues) -> list[ValueMapping]:
     """The values of a job, the most frequent first."""
-    count, last = wanted.after or (None, None)
-    given = {"field": wanted.field, "status": wanted.status, "text": wanted.text, "count": count, "last": last}
+    count, last = wanted.after or (2**63 - 1, 0)
+    statuses = [wanted.status] if wanted.status else list(get_args(ColumnStatus))
+    given = {"field": wanted.field, "statuses": statuses, "text": wanted.text, "count": count, "last": last}
     cursor = connection.cursor(row_factory=class_row(ValueMapping))
     return cursor.execute(query("page_of_values"), {"id": job_id, "most": wanted.most, **given}).fetchall()
 
@@ -112,7 +113,7 @@ def page_of_values(connection: Connection[Any], job_id: UUID, wanted: WantedValu
 def value_fields(connection: Connection[Any], job_id: UUID) -> list[ValueField]:
     """How far the fields of a job are settled."""
     cursor = connection.cursor(row_factory=class_row(ValueField))
-    return cursor.execute(query("count_values"), {"id": job_id}).fetchall()
+    return cursor.execute(query("counted_values"), {"id": job_id}).fetchall()
 
 
 def fields_meant(connection: Connection[Any], job_id: UUID, said: Said) -> list[str]:

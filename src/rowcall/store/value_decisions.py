@@ -12,6 +12,7 @@ from psycopg.rows import class_row
 from rowcall.errors import Final
 from rowcall.model import Code
 from rowcall.store.queries import query
+from rowcall.store.value_mappings import count_values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,4 +90,5 @@ def question_again(connection: Connection[Any], job_id: UUID, decision: ValueDec
     count = connection.execute(query("retry_left_out"), given).rowcount
     if count:
         connection.execute(query("question_value"), given)
+        count_values(connection, job_id, decision.field)
     return count

@@ -1,6 +1,6 @@
 """The distinct values of a job's fields, and what each stands for."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -8,14 +8,13 @@ from uuid import UUID
 import polars as pl
 from psycopg import Connection
 from psycopg.rows import class_row, scalar_row
-from psycopg.sql import Identifier
+from psycopg.sql import SQL, Identifier, Literal
 
 from rowcall.importer import folded_values
-from rowcall.store.copying import copy_in
+from rowcall.store.copying import copy_in, read_columns, text_array
 from rowcall.store.queries import query
 
 SAID = {"value": pl.String, "scope": pl.String, "action": pl.String, "target": pl.String}
-TO_MATCH = {"id": pl.Int64, "scope": pl.String, "value": pl.String, "folded": pl.String}
 REMEMBERED = {
     "id": pl.Int64,
     "said": pl.String,
@@ -47,7 +46,7 @@ def decided_fields(connection: Connection[Any], job_id: UUID) -> frozenset[str]:
 
 def said(connection: Connection[Any], job_id: UUID, field: str, asked: pl.DataFrame) -> pl.DataFrame:
     """What was decided of values (`value`, `scope`) of a field: the same with `action` and `target`."""
-    given = {"id": job_id, "field": field, "values": asked["value"].to_list(), "scopes": asked["scope"].to_list()}
+    given = {"id": job_id, "field": field, "values": text_array(asked["value"]), "scopes": text_array(asked["scope"])}
     found = connection.execute(query("said_of_values"), given).fetchall()
     return pl.DataFrame(found, schema=SAID, orient="row")
 
@@ -57,8 +56,9 @@ def said(connection: Connection[Any], job_id: UUID, field: str, asked: pl.DataFr
 
 def begin_gathering(connection: Connection[Any]) -> None:
     """Make room for values of batches. Called in a transaction."""
-    connection.execute("DROP TABLE IF EXISTS pg_temp.rowcall_gathered")
+    connection.execute("DROP TABLE IF EXISTS pg_temp.rowcall_gathered, pg_temp.rowcall_distinct")
     connection.execute(query("gathered_table"))
+    connection.execute(query("distinct_table"))
 
 
 def add_gathered(connection: Connection[Any], values: pl.DataFrame) -> None:
@@ -69,32 +69,48 @@ def add_gathered(connection: Connection[Any], values: pl.DataFrame) -> None:
 
 def keep_gathered(connection: Connection[Any], job_id: UUID, field: str, *, asks: bool) -> None:
     """Have the values that were gathered be those of the field. What was decided of them stays."""
+    _sum_up(connection, field)
     given = {"id": job_id, "field": field, "asks": asks}
-    connection.execute("ANALYZE pg_temp.rowcall_gathered")
-    for name in ("drop_ungathered", "add_values", "add_value_field"):
+    for name in ("drop_ungathered", "count_known", "add_value_field"):
         connection.execute(query(name), given)
 
 
 def keep_questions(connection: Connection[Any], job_id: UUID, field: str) -> None:
-    """Have the values that were gathered be looked at anew."""
-    connection.execute(query("question_values"), {"id": job_id, "field": field})
+    """Have the values that were gathered be looked at anew, and the job wait for what somebody says of them."""
+    _sum_up(connection, field)
+    given = {"id": job_id, "field": field, "asks": True}
+    for name in ("question_known", "add_value_field"):
+        connection.execute(query(name), given)
 
 
-def to_match(connection: Connection[Any], job_id: UUID, field: str) -> Iterator[pl.DataFrame]:
-    """The values of a field that nobody has looked at, some at a time: id, scope, value, folded."""
-    given = {"id": job_id, "field": field, "after": 0, "most": _AT_ONCE}
-    while found := connection.execute(query("values_to_match"), given).fetchall():
-        yield pl.DataFrame(found, schema=TO_MATCH, orient="row")
-        given["after"] = found[-1][0]
+def _sum_up(connection: Connection[Any], field: str) -> None:
+    connection.execute("ANALYZE pg_temp.rowcall_gathered")
+    connection.execute(query("sum_gathered"), {"field": field})
+    connection.execute("ANALYZE pg_temp.rowcall_distinct")
 
 
-def keep_matched(connection: Connection[Any], job_id: UUID, matched: pl.DataFrame) -> None:
-    """Keep what values stand for."""
+def to_match(connection: Connection[Any]) -> Iterator[pl.DataFrame]:
+    """The values that were gathered and nobody has looked at, some at a time: id, scope, value, folded."""
+    texts = {name: SQL(name) for name in ("scope", "value", "folded")}
+    source = SQL("(SELECT * FROM pg_temp.rowcall_distinct WHERE id > {} ORDER BY id LIMIT {}) AS d")
+    after = 0
+    while (found := read_columns(connection, source.format(Literal(after), Literal(_AT_ONCE)), "id", texts)).height:
+        yield found
+        after = found["id"][-1]
+
+
+def add_matched(connection: Connection[Any], job_id: UUID, field: str, matched: pl.DataFrame) -> None:
+    """Keep values with what they stand for."""
     connection.execute("DROP TABLE IF EXISTS pg_temp.rowcall_matched")
     connection.execute(query("matched_table"))
     copy_in(connection, Identifier("pg_temp", "rowcall_matched"), matched)
     connection.execute("ANALYZE pg_temp.rowcall_matched")
-    connection.execute(query("keep_matched"), {"id": job_id})
+    connection.execute(query("add_matched"), {"id": job_id, "field": field})
+
+
+def count_values(connection: Connection[Any], job_id: UUID, field: str) -> None:
+    """Count how far a field is settled, when other than a person's answers have changed that."""
+    connection.execute(query("count_values"), {"id": job_id, "field": field})
 
 
 def name_created(connection: Connection[Any], job_id: UUID) -> None:
@@ -126,14 +142,7 @@ def remembered_fields(connection: Connection[Any], organisation: UUID, importer:
     return set(connection.cursor(row_factory=scalar_row).execute(query("remembered_fields"), given))
 
 
-def remembered(
-    connection: Connection[Any], organisation: UUID, importer: str, field: str, values: pl.DataFrame
-) -> pl.DataFrame:
-    """What an organisation decided of values (id, scope, value) of a field."""
-    columns: dict[str, Sequence[Any]] = {
-        "ids": values["id"].to_list(),
-        "values": values["value"].to_list(),
-        "scopes": values["scope"].to_list(),
-    }
-    given = {"organisation": organisation, "importer": importer, "field": field, **columns}
+def remembered(connection: Connection[Any], organisation: UUID, importer: str, values: pl.DataFrame) -> pl.DataFrame:
+    """What an organisation decided of values that were gathered, as `to_match` gives them."""
+    given = {"organisation": organisation, "importer": importer, "first": values["id"][0], "last": values["id"][-1]}
     return pl.DataFrame(connection.execute(query("remembered_values"), given).fetchall(), REMEMBERED, orient="row")

@@ -110,6 +110,8 @@ def _taken(
         said = replace(said, key=target.key, label=target.label, within=target.within)
     if each.create:
         _require_creating(importer, fields)
+    if each.value is not None and each.scope is None and not _is_scoped(importer, fields[0]):
+        said = replace(said, scope="")  # then it is found by its digest
     heard = value_answers.decide_values(connection, job.id, said, who)
     if heard.said < heard.chosen or not heard.chosen:
         _refuse(each, heard)
@@ -167,6 +169,11 @@ def _target(tables: Connection[Any], importer: type[Importer], name: str, key: s
 def _choices(importer: type[Importer], name: str) -> str:
     field = importer.fields[name]
     return f"There are {', '.join(field.values)}." if isinstance(field, Choice) else ""
+
+
+def _is_scoped(importer: type[Importer], name: str) -> bool:
+    field = importer.fields.get(name)
+    return isinstance(field, Lookup) and field.within is not None
 
 
 def _require_creating(importer: type[Importer], fields: Sequence[str]) -> None:

@@ -129,7 +129,6 @@ def stop_to_ask(connection: Connection[Any], work: Work, unsettled: Unsettled) -
             value_mappings.begin_gathering(connection)
             value_mappings.add_gathered(connection, some.select("scope", "value", "occurrences"))
             value_mappings.keep_questions(connection, job.id, str(name))
-            connection.execute(query("add_value_field"), {"id": job.id, "field": name, "asks": True})
             match_values(connection, work, str(name))
     return moved
 

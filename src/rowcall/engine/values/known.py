@@ -10,11 +10,11 @@ from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from rowcall.engine.resolve import having_keys, keys_of, synonyms_in
 from rowcall.importer import Choice, Importer, Lookup
+from rowcall.store.copying import copied_blocks, copied_frame
 from rowcall.store.targets import find_table
 
 ENTRIES = {"key": pl.String, "label": pl.String, "scope": pl.String, "text": pl.String}
 FOUND = {"value": pl.String, "scope": pl.String, "key": pl.String, "keys": pl.Int64, "synonym": pl.Boolean}
-_AT_ONCE = 50_000
 _SHOWN = 200
 
 
@@ -83,13 +83,11 @@ class LookedUp:
         select = SQL("SELECT {} FROM {} WHERE {}").format(_as_texts(columns), table.identifier, in_scope(lookup, scope))
         scopes = pl.col("2").fill_null("") if lookup.within else pl.lit("")
         names = [str(place) for place in range(len(columns))]
-        with connection.transaction(), connection.cursor("rowcall_entries") as cursor:
-            cursor.execute(select)
-            while rows := cursor.fetchmany(_AT_ONCE):
-                frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
-                about = (pl.col("0").alias("key"), pl.col("1").alias("label"), scopes.alias("scope"))
-                parts = [frame.select(*about, pl.col(place).alias("text")) for place in names[-len(texts) :]]
-                yield pl.concat(parts).drop_nulls(["key", "text"]).with_columns(_label())
+        about = (pl.col("0").alias("key"), pl.col("1").alias("label"), scopes.alias("scope"))
+        for block in copied_blocks(connection, SQL("COPY ({}) TO STDOUT").format(select)):
+            frame = copied_frame(block, dict.fromkeys(names, pl.String))
+            parts = [frame.select(*about, pl.col(place).alias("text")) for place in names[-len(texts) :]]
+            yield pl.concat(parts).drop_nulls(["key", "text"]).with_columns(_label())
 
     def labels(self, connection: Connection[Any], keys: Sequence[str]) -> dict[str, str]:
         table = find_table(connection, self.lookup.table)

@@ -21,12 +21,13 @@ _CANDIDATES = {"id": pl.Int64, "key": pl.String, "label": pl.String, "score": pl
 
 
 def match_values(connection: Connection[Any], work: Work, name: str) -> None:
-    """Find out what the values of a field stand for that nobody has looked at. Called in a transaction."""
+    """Find out what the values stand for that were gathered of a field. Called in the same transaction."""
     known = known_of(work.importer, name)
-    for values in value_mappings.to_match(connection, work.job.id, name):
+    for values in value_mappings.to_match(connection):
         labels = values.select("id", _scope_labels(connection, work, name, values))
         matched = _matched(connection, work, name, known, values).join(labels, on="id")
-        value_mappings.keep_matched(connection, work.job.id, matched)
+        value_mappings.add_matched(connection, work.job.id, name, matched)
+    value_mappings.count_values(connection, work.job.id, name)
 
 
 def _scope_labels(connection: Connection[Any], work: Work, name: str, values: pl.DataFrame) -> pl.Series:
@@ -42,7 +43,7 @@ def _scope_labels(connection: Connection[Any], work: Work, name: str, values: pl
 
 def _matched(connection: Connection[Any], work: Work, name: str, known: Known, values: pl.DataFrame) -> pl.DataFrame:
     found = values.join(known.found(connection, values.select("value", "scope")), on=["value", "scope"], how="left")
-    said = value_mappings.remembered(connection, work.job.organisation_id, work.job.importer, name, values)
+    said = value_mappings.remembered(connection, work.job.organisation_id, work.job.importer, values)
     found = found.join(_still_there(connection, known, said), on="id", how="left")
     exact, recalled = (pl.col("keys") == 1).fill_null(False), pl.col("said").is_not_null()
     agree = (exact & (pl.col("said_key") == pl.col("key")) & (pl.col("said") == "use")).fill_null(False)

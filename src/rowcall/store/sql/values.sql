@@ -15,31 +15,41 @@ WHERE v.status <> 'UNRESOLVED' AND v.basis <> 'exact'
 CREATE TEMPORARY TABLE rowcall_gathered (scope text NOT NULL, value text NOT NULL, folded text NOT NULL,
     occurrences bigint NOT NULL) ON COMMIT DROP
 
+-- distinct_table --
+-- Each of these values once, numbered by how frequent it is.
+CREATE TEMPORARY TABLE rowcall_distinct (id bigint PRIMARY KEY, scope text NOT NULL, value text NOT NULL, folded text NOT NULL,
+    digest bytea NOT NULL, occurrences bigint NOT NULL) ON COMMIT DROP
+
 -- matched_table --
--- Where it is put together what values stand for.
+-- Where it is put together what they stand for.
 CREATE TEMPORARY TABLE rowcall_matched (id bigint PRIMARY KEY, status text, action text, target_key text, target_label text,
     confidence real, basis text, reason text, candidates jsonb, scope_label text) ON COMMIT DROP
+
+-- sum_gathered --
+-- The distinct values that were gathered of a field.
+INSERT INTO rowcall_distinct
+SELECT row_number() OVER (ORDER BY sum(occurrences) DESC, scope COLLATE "C", value COLLATE "C"), scope, value, min(folded),
+       rowcall.value_digest(%(field)s, scope, value), sum(occurrences)
+FROM rowcall_gathered GROUP BY scope, value
 
 -- drop_ungathered --
 -- Forget values that the file doesn't bring to a field any more.
 DELETE FROM rowcall.value_mapping v
-WHERE v.job_id = %(id)s AND v.field = %(field)s AND NOT EXISTS (
-    SELECT FROM rowcall_gathered g WHERE rowcall.value_digest(%(field)s, g.scope, g.value) = v.digest)
+WHERE v.job_id = %(id)s AND v.field = %(field)s AND NOT EXISTS (SELECT FROM rowcall_distinct d WHERE d.digest = v.digest)
 
--- add_values --
--- The values of a field that were gathered; those that are known get their count.
-INSERT INTO rowcall.value_mapping (job_id, field, scope, value, folded, digest, occurrences)
-SELECT %(id)s, %(field)s, g.scope, g.value, min(g.folded), rowcall.value_digest(%(field)s, g.scope, g.value), sum(g.occurrences)
-FROM rowcall_gathered g GROUP BY g.scope, g.value ORDER BY sum(g.occurrences) DESC, g.scope COLLATE "C", g.value COLLATE "C"
-ON CONFLICT (job_id, digest) DO UPDATE SET occurrences = excluded.occurrences
+-- count_known --
+-- Values that the job has get their count, and are not looked at again.
+WITH known AS (
+    UPDATE rowcall.value_mapping v SET occurrences = d.occurrences FROM rowcall_distinct d
+    WHERE v.job_id = %(id)s AND v.digest = d.digest RETURNING d.id)
+DELETE FROM rowcall_distinct d USING known k WHERE d.id = k.id
 
--- question_values --
--- Values of a field that turned up late, or stand for nothing any more: they are looked at anew.
-INSERT INTO rowcall.value_mapping (job_id, field, scope, value, folded, digest, occurrences)
-SELECT %(id)s, %(field)s, g.scope, g.value, min(g.folded), rowcall.value_digest(%(field)s, g.scope, g.value), sum(g.occurrences)
-FROM rowcall_gathered g GROUP BY g.scope, g.value ORDER BY sum(g.occurrences) DESC, g.scope COLLATE "C", g.value COLLATE "C"
-ON CONFLICT (job_id, digest) DO UPDATE SET status = 'UNRESOLVED', action = NULL, target_key = NULL, target_label = NULL,
-    confidence = 0, basis = NULL, reason = '', candidates = '[]', fixed = false, decided_by = NULL, decided_at = NULL
+-- question_known --
+-- Values that the job has stand for nothing any more. They are looked at anew, with the count that they have.
+WITH known AS (
+    DELETE FROM rowcall.value_mapping v USING rowcall_distinct d WHERE v.job_id = %(id)s AND v.digest = d.digest
+    RETURNING d.id, v.occurrences)
+UPDATE rowcall_distinct d SET occurrences = k.occurrences FROM known k WHERE d.id = k.id
 
 -- fix_values --
 -- Rows were written by what these stand for: that doesn't change any more.
@@ -49,17 +59,13 @@ UPDATE rowcall.value_mapping SET fixed = true WHERE job_id = %(id)s AND status <
 -- Nothing is written yet: what values stand for may change.
 UPDATE rowcall.value_mapping SET fixed = false WHERE job_id = %(id)s AND fixed
 
--- values_to_match --
--- Values of a field that nobody has looked at yet, behind one.
-SELECT id, scope, value, folded FROM rowcall.value_mapping
-WHERE job_id = %(id)s AND field = %(field)s AND status = 'UNRESOLVED' AND reason = '' AND id > %(after)s
-ORDER BY id LIMIT %(most)s
-
--- keep_matched --
--- What values stand for.
-UPDATE rowcall.value_mapping v SET status = m.status, action = m.action, target_key = m.target_key, target_label = m.target_label,
-    confidence = m.confidence, basis = m.basis, reason = m.reason, candidates = m.candidates, scope_label = m.scope_label
-FROM rowcall_matched m WHERE v.job_id = %(id)s AND v.id = m.id
+-- add_matched --
+-- Values of a field, and what they stand for.
+INSERT INTO rowcall.value_mapping (job_id, field, scope, scope_label, value, folded, digest, occurrences, status, action, target_key,
+    target_label, confidence, basis, reason, candidates)
+SELECT %(id)s, %(field)s, d.scope, m.scope_label, d.value, d.folded, d.digest, d.occurrences, m.status, m.action, m.target_key,
+       m.target_label, m.confidence, m.basis, m.reason, m.candidates
+FROM rowcall_matched m JOIN rowcall_distinct d ON d.id = m.id ORDER BY d.id
 
 -- name_created --
 -- What is created for values that are the same without case and accents is named once: as the first, the most frequent, is.
@@ -87,11 +93,10 @@ DELETE FROM rowcall.value_mapping WHERE job_id = %(id)s AND status IN ('UNRESOLV
 
 -- open_values --
 -- The fields that somebody has to say something of: how many values, of how many rows, and the most frequent of them.
-SELECT v.field, count(*) AS values, sum(v.occurrences)::bigint AS rows,
-       (array_agg(v.value ORDER BY v.occurrences DESC, v.id))[1:5] AS first
-FROM rowcall.value_mapping v JOIN rowcall.value_field f ON f.job_id = v.job_id AND f.field = v.field AND f.asks
-WHERE v.job_id = %(id)s AND v.status = 'UNRESOLVED'
-GROUP BY v.field ORDER BY v.field
+SELECT f.field, f.unresolved AS values, f.row_count - f.covered AS rows, ARRAY(
+    SELECT v.value FROM rowcall.value_mapping v WHERE v.job_id = f.job_id AND v.field = f.field AND v.status = 'UNRESOLVED'
+    ORDER BY v.occurrences DESC, v.id LIMIT 5) AS first
+FROM rowcall.value_field f WHERE f.job_id = %(id)s AND f.asks AND f.unresolved > 0 ORDER BY f.field
 
 -- asked_from --
 -- Where a job was before it asked about values.
@@ -104,40 +109,60 @@ SELECT DISTINCT field FROM rowcall.value_decision WHERE organisation_id = %(orga
 
 -- remembered_values --
 -- What an organisation decided of some values of a field.
-SELECT g.id, d.action, d.target_key, d.target_label, d.overrode, d.decided_by, d.job_number
-FROM unnest(%(ids)s::bigint[], %(values)s::text[], %(scopes)s::text[]) g (id, value, scope)
-JOIN rowcall.value_decision d ON d.organisation_id = %(organisation)s AND d.importer = %(importer)s
-    AND d.digest = rowcall.value_digest(%(field)s, g.scope, g.value)
+SELECT d.id, r.action, r.target_key, r.target_label, r.overrode, r.decided_by, r.job_number
+FROM rowcall_distinct d JOIN rowcall.value_decision r
+    ON r.organisation_id = %(organisation)s AND r.importer = %(importer)s AND r.digest = d.digest
+WHERE d.id BETWEEN %(first)s AND %(last)s
 
 -- page_of_values --
--- Values of a job behind one, the most frequent first.
-SELECT id, field, scope, scope_label, value, folded, occurrences, status, action, target_key, target_label, confidence, basis,
-       reason, candidates, fixed, decided_by, decided_at
-FROM rowcall.value_mapping
-WHERE job_id = %(id)s AND (%(field)s::text IS NULL OR field = %(field)s) AND (%(status)s::text IS NULL OR status = %(status)s)
-  AND (%(text)s::text IS NULL OR strpos(lower(value), lower(%(text)s)) > 0 OR strpos(folded, lower(%(text)s)) > 0)
-  AND (%(last)s::bigint IS NULL OR occurrences < %(count)s OR (occurrences = %(count)s AND id > %(last)s))
-ORDER BY occurrences DESC, id LIMIT %(most)s
+-- Values of a job behind one, the most frequent first. Each field and status has its run in the index: of each the next few are
+-- taken, so that a page costs the same wherever it is, whatever is filtered by them. One with equal counts needs two looks.
+WITH found AS (
+    SELECT v.id, v.occurrences FROM rowcall.value_field f CROSS JOIN unnest(%(statuses)s::text[]) s (status) CROSS JOIN LATERAL (
+        (SELECT v.id, v.occurrences FROM rowcall.value_mapping v
+         WHERE v.job_id = %(id)s AND v.field = f.field AND v.status = s.status AND v.occurrences = %(count)s::bigint AND v.id > %(last)s::bigint
+           AND (%(text)s::text IS NULL OR strpos(lower(v.value), lower(%(text)s)) > 0 OR strpos(v.folded, lower(%(text)s)) > 0)
+         ORDER BY v.id LIMIT %(most)s)
+        UNION ALL
+        (SELECT v.id, v.occurrences FROM rowcall.value_mapping v
+         WHERE v.job_id = %(id)s AND v.field = f.field AND v.status = s.status AND v.occurrences < %(count)s::bigint
+           AND (%(text)s::text IS NULL OR strpos(lower(v.value), lower(%(text)s)) > 0 OR strpos(v.folded, lower(%(text)s)) > 0)
+         ORDER BY v.occurrences DESC, v.id LIMIT %(most)s)) v
+    WHERE f.job_id = %(id)s AND (%(field)s::text IS NULL OR f.field = %(field)s)
+    ORDER BY v.occurrences DESC, v.id LIMIT %(most)s)
+SELECT v.id, v.field, v.scope, v.scope_label, v.value, v.folded, v.occurrences, v.status, v.action, v.target_key, v.target_label,
+       v.confidence, v.basis, v.reason, v.candidates, v.fixed, v.decided_by, v.decided_at
+FROM found JOIN rowcall.value_mapping v ON v.job_id = %(id)s AND v.id = found.id
+ORDER BY v.occurrences DESC, v.id
 
 -- count_values --
+-- How many values a field has, of how many rows, and how many of them are settled.
+UPDATE rowcall.value_field f
+SET value_count = n.values, unresolved = n.unresolved, row_count = n.rows, covered = n.covered
+FROM (SELECT count(*) AS values, count(*) FILTER (WHERE v.status = 'UNRESOLVED') AS unresolved,
+             coalesce(sum(v.occurrences), 0) AS rows,
+             coalesce(sum(v.occurrences) FILTER (WHERE v.status <> 'UNRESOLVED'), 0) AS covered
+      FROM rowcall.value_mapping v WHERE v.job_id = %(id)s AND v.field = %(field)s) n
+WHERE f.job_id = %(id)s AND f.field = %(field)s
+
+-- counted_values --
 -- The fields of a job whose values were gathered: how many values and rows, and how many of them are settled.
-SELECT f.field, f.asks, count(v.id) AS values, count(v.id) FILTER (WHERE v.status = 'UNRESOLVED') AS unresolved,
-       coalesce(sum(v.occurrences), 0)::bigint AS rows,
-       coalesce(sum(v.occurrences) FILTER (WHERE v.status <> 'UNRESOLVED'), 0)::bigint AS covered
-FROM rowcall.value_field f LEFT JOIN rowcall.value_mapping v ON v.job_id = f.job_id AND v.field = f.field
-WHERE f.job_id = %(id)s GROUP BY f.field, f.asks ORDER BY f.field
+SELECT field, asks, value_count AS values, unresolved, row_count AS rows, covered
+FROM rowcall.value_field WHERE job_id = %(id)s ORDER BY field
 
 -- decide_values --
 -- What a person says of some values: by id, by value, or all that fit.
 WITH chosen AS (
-    SELECT v.id FROM rowcall.value_mapping v
+    SELECT v.id, v.value, v.status, v.fixed FROM rowcall.value_mapping v
     WHERE v.job_id = %(id)s AND (%(ids)s::bigint[] IS NULL OR v.id = ANY (%(ids)s))
       AND (%(field)s::text IS NULL OR v.field = %(field)s) AND (%(value)s::text IS NULL OR v.value = %(value)s)
       AND (%(scope)s::text IS NULL OR v.scope = %(scope)s)
+      AND (%(scope)s::text IS NULL OR %(field)s::text IS NULL OR %(value)s::text IS NULL
+           OR v.digest = rowcall.value_digest(%(field)s, %(scope)s, %(value)s))
       AND (%(status)s::text IS NULL OR v.status = %(status)s)
       AND (%(text)s::text IS NULL OR strpos(lower(v.value), lower(%(text)s)) > 0 OR strpos(v.folded, lower(%(text)s)) > 0)
     UNION
-    SELECT o.id FROM rowcall.value_mapping v JOIN rowcall.value_mapping o
+    SELECT o.id, o.value, o.status, o.fixed FROM rowcall.value_mapping v JOIN rowcall.value_mapping o
         ON o.job_id = v.job_id AND o.field = v.field AND o.scope = v.scope AND o.folded = v.folded AND o.folded <> ''
     WHERE %(alike)s AND v.job_id = %(id)s AND v.id = ANY (coalesce(%(ids)s::bigint[], '{}'))
 ), said AS (
@@ -155,15 +180,20 @@ WITH chosen AS (
     WHERE v.job_id = %(id)s AND v.id = c.id AND NOT v.fixed
       AND (%(key)s::text IS NOT NULL OR %(action)s <> 'use' OR v.target_key IS NOT NULL)
       AND (%(within)s::text IS NULL OR v.scope IN ('', %(within)s))
-    RETURNING v.id)
-SELECT (SELECT count(*) FROM chosen) AS chosen, (SELECT count(*) FROM said) AS said,
-       (SELECT count(*) FROM chosen c JOIN rowcall.value_mapping v ON v.job_id = %(id)s AND v.id = c.id WHERE v.fixed) AS fixed,
-       (SELECT min(v.value) FROM chosen c JOIN rowcall.value_mapping v ON v.job_id = %(id)s AND v.id = c.id) AS first
+    RETURNING v.field, v.occurrences, c.status AS before
+), counted AS (
+    UPDATE rowcall.value_field f SET unresolved = f.unresolved - n.values, covered = f.covered + n.rows
+    FROM (SELECT field, count(*) AS values, sum(occurrences) AS rows FROM said WHERE before = 'UNRESOLVED' GROUP BY field) n
+    WHERE f.job_id = %(id)s AND f.field = n.field)
+SELECT count(*) AS chosen, (SELECT count(*) FROM said) AS said, count(*) FILTER (WHERE fixed) AS fixed, min(value) AS first
+FROM chosen
 
 -- fields_of_values --
 -- The fields of some values of a job.
 SELECT DISTINCT field FROM rowcall.value_mapping
-WHERE job_id = %(id)s AND (%(ids)s::bigint[] IS NULL OR id = ANY (%(ids)s)) AND (%(field)s::text IS NULL OR field = %(field)s)
+WHERE job_id = %(id)s AND id = ANY (%(ids)s::bigint[]) AND (%(field)s::text IS NULL OR field = %(field)s)
+UNION ALL
+SELECT field FROM rowcall.value_field WHERE job_id = %(id)s AND field = %(field)s AND %(ids)s::bigint[] IS NULL
 
 -- remember_values --
 -- Keep for the next file what people decided in a job. What was created is found by then. In one order everywhere: two who
