@@ -90,9 +90,17 @@ class Asked:
             return answering.update(connection, self.job, self.importer, updates, targets, "ann")
 
     def confirms(self) -> Result:
+        return result_of(self.database, self.importer, self.goes_on())
+
+    def goes_on(self) -> Job:
         with self.database.connect() as connection, connection.transaction():
             self.job = answering.confirm(connection, self.job)
-        return result_of(self.database, self.importer, self.run())
+        return self.run()
+
+    def submits(self) -> Job:
+        with self.database.connect() as connection, connection.transaction():
+            self.job, _ = moves.submit(connection, self.job, {moves.ANY_PLAN})
+        return self.run()
 
     def again(self, rows: list[int]) -> Job:
         with self.database.connect() as connection, connection.transaction():
@@ -243,9 +251,7 @@ def test_the_same_text_in_two_scopes_is_two_questions(tables: Database, tmp_path
     asked = Asked(tables, tmp_path, importer, text, batch_rows=2)
     assert [field.field for field in asked.fields()] == ["country_id"]  # which city depends on the country
     asked.says(of("Gondor", target="4"))
-    with tables.connect() as connection, connection.transaction():
-        asked.job = answering.confirm(connection, asked.job)
-    assert asked.run().state is State.CELL_MAPPING
+    assert asked.goes_on().state is State.CELL_MAPPING
     cities = {(each.value, each.scope_label): each for each in asked.values(field="city_id")}
     assert {what: each.status for what, each in cities.items()} == {
         ("Berlin", "Germany"): "AUTO_MATCHED",
@@ -351,9 +357,7 @@ def test_a4_what_was_decided_may_be_gone_when_rows_are_written(
     asked = Asked(tables, tmp_path, SHOPS, shops("Germany", "Utopia", "Germany", "Utopia"), batch_rows=batch_rows)
     asked.says(of("Utopia", target="2"))
     sql(tables, "DELETE FROM country WHERE id = 2")
-    with tables.connect() as connection, connection.transaction():
-        asked.job = answering.confirm(connection, asked.job)
-    assert (asked.run().state, asked.job.wish) == (State.CELL_MAPPING, Wish.HOLD)
+    assert (asked.goes_on().state, asked.job.wish) == (State.CELL_MAPPING, Wish.HOLD)
     asked.says(of("Utopia", target="1"))
     assert asked.confirms().told == ["created"] * 4
 
@@ -436,12 +440,64 @@ def test_previews_ask_and_plan_with_the_answers(tables: Database, tmp_path: Path
     asked = Asked(tables, tmp_path, importer, shops("Germany", "Gondor"), dry_run=True)
     asked.says(of("Gondor", target="2"))
     sql(tables, "DELETE FROM country WHERE id = 2")
-    with tables.connect() as connection, connection.transaction():
-        asked.job = answering.confirm(connection, asked.job)
-    assert asked.run().state is State.CELL_MAPPING
+    assert asked.goes_on().state is State.CELL_MAPPING
     asked.says(of("Gondor", ignore=True))
     result = asked.confirms()
     assert (result.job.state, result.told, result.rows) == (State.VALIDATED, ["created"] * 2, [])
+
+
+@pytest.mark.parametrize("batch_rows", [1, 2, 1000])
+def test_what_is_answered_since_the_preview_is_agreed_to(tables: Database, tmp_path: Path, batch_rows: int) -> None:
+    """But for rows that others have changed meanwhile."""
+    sql(tables, "INSERT INTO shop (id, country_id) VALUES (1, 1), (5, 1), (6, 1)")
+    importer = declared(
+        "shop",
+        key="id",
+        on_match=Update(),
+        id=Integer(),
+        country_id=Lookup("country", by="name", on_missing="ask"),
+    )
+    text = shops("Åland", "Åland", "Germany", "São Tomé", "Åland", "USA", "Åland")
+    asked = Asked(tables, tmp_path, importer, text, batch_rows=batch_rows, preview=True)
+    assert asked.job.state is State.VALIDATED
+    sql(tables, "DELETE FROM country WHERE id IN (2, 3); UPDATE shop SET country_id = 4 WHERE id IN (5, 6)")
+    assert asked.submits().state is State.CELL_MAPPING
+    while questions := asked.values(status="UNRESOLVED"):
+        for each in questions:
+            assert each.occurrences == {"Åland": 4, "São Tomé": 1}[each.value]  # however the rows were cut
+            asked.says(of("Åland", target="1") if each.value == "Åland" else of(each.value, skip=True))
+        asked.goes_on()
+    result = result_of(tables, importer, asked.job)
+    assert result.told == [
+        "unchanged",
+        "created",
+        "created",
+        "skipped VALUE_LEFT_OUT",
+        "failed DRIFTED",
+        "failed DRIFTED",
+        "created",
+    ]
+    assert result.values("id", "country_id") == [(1, 1), (2, 1), (3, 1), (5, 4), (6, 4), (7, 1)]
+
+
+@pytest.mark.parametrize("batch_rows", [1, 2, 1000])
+def test_a_late_value_counts_in_all_rows(tables: Database, tmp_path: Path, batch_rows: int) -> None:
+    importer = declared(
+        "shop",
+        id=Integer(),
+        country_id=Lookup("country", by="name", on_missing="ask"),
+        city_id=Lookup("city", by="name", within="country_id", on_missing="ask"),
+    )
+    text = "id,country_id,city_id\n" + "".join(f"{n},Germany,Berlin\n" for n in range(1, 6)) + "6,USA,Paris\n"
+    asked = Asked(tables, tmp_path, importer, text, batch_rows=batch_rows, preview=True)
+    assert asked.job.state is State.VALIDATED
+    sql(tables, "DELETE FROM country WHERE id = 1; INSERT INTO country (name) VALUES ('Germany')")
+    assert asked.submits().state is State.CELL_MAPPING
+    (late,) = asked.values(status="UNRESOLVED")
+    assert (late.value, late.scope, late.occurrences) == ("Berlin", "5", 5)
+    asked.says(ValueUpdate(ids=[late.id], ignore=True))
+    result = asked.confirms()
+    assert (result.told, result.values("country_id", "city_id")) == (["created"] * 6, [(5, None)] * 5 + [(4, 4)])
 
 
 def test_rows_are_the_same_by_what_their_values_stand_for(tables: Database, tmp_path: Path) -> None:

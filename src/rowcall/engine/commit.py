@@ -10,7 +10,7 @@ isolated   the same, in halves until the guilty rows stand alone
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
@@ -189,10 +189,12 @@ def apply(
 
     Where something was agreed to, it is `held` against that: what would come out otherwise fails.
     """
+    if held and judged.late:
+        held = held.and_said(connection, work, judged.late)
     found = looked_up(work, judged.good)  # before any is created: that would have another key each time
     if work.creating and judged.good.height:
         good, failed = create_missing(connection, work, judged.good)
-        judged = Judged(good, pl.concat([judged.settled, failed]))
+        judged = replace(judged, good=good, settled=pl.concat([judged.settled, failed]))
     settled = as_agreed(connection, work, judged.settled, held)
     add_outcomes(connection, work, settled)
     if route is Route.STRAIGHT or not judged.good.height:

@@ -1,7 +1,7 @@
 """The rows of a batch, judged: those that can go to the target, and an outcome for those that can't."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -30,6 +30,8 @@ class Judged:
     """`number` and a typed column per field."""
     settled: pl.DataFrame
     """Outcomes of the rows that go no further: row_number, status, target_key, issues (as JSON)."""
+    late: frozenset[int] = frozenset()
+    """The rows of whose values somebody said something since the plan of the job was agreed to."""
 
 
 def judge(connection: Connection[Any], work: Work, batch: RowBatch) -> Judged:
@@ -39,7 +41,7 @@ def judge(connection: Connection[Any], work: Work, batch: RowBatch) -> Judged:
     if waiting.height:
         rows = rows.filter(~pl.col("number").is_in(waiting["row_number"].implode()))
     judged = judge_rows(connection, work, rows, duplicates(connection, work, rows))
-    return Judged(judged.good, pl.concat([waiting, judged.settled]))
+    return replace(judged, settled=pl.concat([waiting, judged.settled]))
 
 
 def _waiting(connection: Connection[Any], work: Work, batch: RowBatch) -> pl.DataFrame:
@@ -129,7 +131,7 @@ def judge_rows(
     if lost.height:
         lost = lost.filter(pl.col("row_number").is_in(good["number"].implode()))
         good = good.filter(~pl.col("number").is_in(lost["row_number"].implode()))
-    return Judged(good, pl.concat([broken, skipped, failed, lost]))
+    return Judged(good, pl.concat([broken, skipped, failed, lost]), found.late)
 
 
 def _unanswered(work: Work, questions: pl.DataFrame) -> pl.DataFrame:

@@ -59,8 +59,9 @@ def _choice(connection: Connection[Any], name: str, choice: Choice, rows: pl.Dat
         .when((action.is_null() & ~empties).fill_null(False))
         .then(pl.col(name))
     )
-    rows = joined.with_columns(text.alias(name)).drop("action", "target")
-    return Resolved(rows, NO_ISSUES, pl.concat([NO_ISSUES, *skipped]), questions)
+    late = frozenset(joined.filter("late")["number"])
+    rows = joined.with_columns(text.alias(name)).drop("action", "target", "late")
+    return Resolved(rows, NO_ISSUES, pl.concat([NO_ISSUES, *skipped]), questions, late)
 
 
 def is_unread(choice: Choice, texts: pl.Series) -> pl.Series:

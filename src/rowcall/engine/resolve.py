@@ -48,6 +48,8 @@ class Resolved:
     """The same, of rows that are to be skipped for it."""
     questions: pl.DataFrame
     """Texts that somebody has to be asked about."""
+    late: frozenset[int] = frozenset()
+    """The rows with texts of which somebody said something since the plan of the job was agreed to."""
 
 
 def resolve(
@@ -68,6 +70,7 @@ def together(rows: pl.DataFrame, found: Sequence[Resolved]) -> Resolved:
         pl.concat([NO_ISSUES, *(one.issues for one in found)]),
         pl.concat([NO_ISSUES, *(one.skipped for one in found)]),
         pl.concat([NO_QUESTIONS, *(one.questions for one in found)]),
+        frozenset[int]().union(*(one.late for one in found)),
     )
 
 
@@ -92,7 +95,7 @@ def _resolved(connection: Connection[Any], name: str, lookup: Lookup, rows: pl.D
     rows = asking(name, lookup, rows)
     asked = rows.select(name, "_scope").drop_nulls(name).unique()
     said = _still_so(connection, lookup, answers.of(connection, name, asked.rename({name: "value", "_scope": "scope"})))
-    said = said.rename({"value": name, "scope": "_scope", "action": "_action", "target": "_target"})
+    said = said.rename({"value": name, "scope": "_scope", "action": "_action", "target": "_target", "late": "_late"})
     if said.height:
         asked = asked.join(said, on=[name, "_scope"], how="anti")
     keys = keys_of(connection, lookup, asked, name)
@@ -138,8 +141,9 @@ def _by_policy(joined: pl.DataFrame, name: str, lookup: Lookup) -> Resolved:
         skipped.append(_issues(open_.filter(pl.col("_keys").is_null()), name, lookup))
     if policy in ("skip", "empty", "create"):
         open_ = open_.filter(pl.col("_keys").is_not_null())
-    rows = joined.with_columns(key.alias(name)).drop(*_BESIDE, "_action", "_target")
-    return Resolved(rows, _issues(open_, name, lookup), pl.concat([NO_ISSUES, *skipped]), questions)
+    late = frozenset(joined.filter("_late")["number"])
+    rows = joined.with_columns(key.alias(name)).drop(*_BESIDE, "_action", "_target", "_late")
+    return Resolved(rows, _issues(open_, name, lookup), pl.concat([NO_ISSUES, *skipped]), questions, late)
 
 
 def left_out_issue(name: str) -> tuple[pl.Expr, ...]:

@@ -14,7 +14,7 @@ from rowcall.importer import folded_values
 from rowcall.store.copying import copy_in, read_columns, text_array
 from rowcall.store.queries import query
 
-SAID = {"value": pl.String, "scope": pl.String, "action": pl.String, "target": pl.String}
+SAID = {"value": pl.String, "scope": pl.String, "action": pl.String, "target": pl.String, "late": pl.Boolean}
 REMEMBERED = {
     "id": pl.Int64,
     "said": pl.String,
@@ -45,7 +45,7 @@ def decided_fields(connection: Connection[Any], job_id: UUID) -> frozenset[str]:
 
 
 def said(connection: Connection[Any], job_id: UUID, field: str, asked: pl.DataFrame) -> pl.DataFrame:
-    """What was decided of values (`value`, `scope`) of a field: the same with `action` and `target`."""
+    """What was decided of values (`value`, `scope`) of a field: the same with `action`, `target` and `late`."""
     given = {"id": job_id, "field": field, "values": text_array(asked["value"]), "scopes": text_array(asked["scope"])}
     found = connection.execute(query("said_of_values"), given).fetchall()
     return pl.DataFrame(found, schema=SAID, orient="row")

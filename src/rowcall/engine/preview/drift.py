@@ -1,11 +1,11 @@
 """What was agreed to, held against what would happen now. A row that would come out otherwise has drifted.
 
 It is not written but fails, with what was planned, what would happen now and what has changed since. Trying it again
-is to agree to that.
+is to agree to that; and so is to answer what a value stands for, when a job stops to ask while it commits.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -33,6 +33,7 @@ OUTCOME = {
 }
 """What an outcome has, as texts that PostgreSQL reads."""
 _MATCHED = (Status.UPDATED, Status.UNCHANGED, Status.SKIPPED)
+_MATCHED_OR_NOT = ({Status.CREATED.value, Status.UPDATED.value}, {Status.CREATED.value, Status.UNCHANGED.value})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +42,33 @@ class Agreed:
 
     first_row: int
     marks: plans.Marks
+    said: Mapping[int, Mapping[str, Any] | None] = field(default_factory=dict[int, Mapping[str, Any] | None])
+    """Rows with a value that somebody was asked about since, and has answered: what the answer makes of them is agreed
+    to as well. With the row of the target that each was to change, as it was then."""
+
+    def and_said(self, connection: Connection[Any], work: Work, numbers: Collection[int]) -> "Agreed":
+        """The same, and what was said since of values that these rows have."""
+        given = {"id": work.job.id, "numbers": list(numbers)}
+        before = dict(connection.execute(query("planned_before"), given).fetchall())
+        return replace(self, said={number: before.get(number) for number in numbers})
 
     def off(self, outcomes: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
         """Those of the outcomes that were not agreed to, with what was `planned`."""
         there = self.marks[outcomes["row_number"].to_numpy() - self.first_row]
         otherwise = pl.Series(marks_of(outcomes, found) != there, dtype=pl.Boolean)
-        return outcomes.with_columns(statuses_of(there).alias("planned")).filter(otherwise)
+        off = outcomes.with_columns(statuses_of(there).alias("planned")).filter(otherwise)
+        if not self.said or not off.height:
+            return off
+        as_said = [self._is_as_said(row) for row in off.iter_rows(named=True)]
+        return off.filter(~pl.Series(as_said, dtype=pl.Boolean))
+
+    def _is_as_said(self, row: Mapping[str, Any]) -> bool:
+        """Whether only an answer makes a row come out otherwise, and no change that others made to the target."""
+        number, planned, now = row["row_number"], row["planned"], row["status"]
+        if number not in self.said or {planned, now} in _MATCHED_OR_NOT:
+            return False
+        before = self.said[number]
+        return before is None or now != Status.UPDATED or before == _decoded(row["before"])
 
     def planned(self, numbers: Sequence[int]) -> pl.Series:
         """The statuses that were agreed to for some rows."""

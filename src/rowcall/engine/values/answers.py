@@ -24,7 +24,10 @@ class Answers:
     """Those that have any."""
 
     def of(self, connection: Connection[Any], name: str, asked: pl.DataFrame) -> pl.DataFrame:
-        """What was decided of values (`value`, `scope`) of a field: the same with `action` and `target`."""
+        """What was decided of values (`value`, `scope`) of a field: the same with `action` and `target`.
+
+        `late`: since the plan of the job was agreed to.
+        """
         if name not in self.fields or not asked.height:
             return NOTHING_SAID
         return value_mappings.said(connection, self.job_id, name, asked)

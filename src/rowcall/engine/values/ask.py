@@ -122,15 +122,27 @@ def stop_to_ask(connection: Connection[Any], work: Work, unsettled: Unsettled) -
             connection.execute(query("fix_values"), {"id": job.id})
         elif job.state is State.VALIDATING:  # what was planned is planned anew, with whatever is decided now
             connection.execute(query("forget_plan"), {"id": job.id})
-        questions = unsettled.questions.group_by("field", "scope", "value").agg(
-            pl.len().cast(pl.Int64).alias("occurrences")
-        )
-        for (name,), some in questions.group_by("field"):
+        for (name,), some in unsettled.questions.group_by("field"):
             value_mappings.begin_gathering(connection)
-            value_mappings.add_gathered(connection, some.select("scope", "value", "occurrences"))
+            value_mappings.add_gathered(connection, _counted(connection, work, str(name), some))
             value_mappings.keep_questions(connection, job.id, str(name))
             match_values(connection, work, str(name))
     return moved
+
+
+def _counted(connection: Connection[Any], work: Work, name: str, questions: pl.DataFrame) -> pl.DataFrame:
+    """The values in question, and how many rows of the job have each.
+
+    Not only of those that were at hand, which two workers may both have had.
+    """
+    asked = questions.group_by("scope", "value").agg(pl.col("number").n_unique().cast(pl.Int64).alias("here"))
+    everywhere = [
+        _values_in(connection, work, batch, name).join(asked, on=["scope", "value"], how="semi")
+        for batch in all_batches(connection, work.job.id)
+    ]
+    counts = pl.concat(everywhere).group_by("scope", "value").agg(pl.col("occurrences").sum())
+    found = asked.join(counts, on=["scope", "value"], how="left")
+    return found.select("scope", "value", pl.coalesce("occurrences", "here").alias("occurrences"))
 
 
 def is_under_way(connection: Connection[Any], job: Job) -> bool:

@@ -4,8 +4,9 @@ SELECT DISTINCT field FROM rowcall.value_mapping
 WHERE job_id = %(id)s AND status <> 'UNRESOLVED' AND basis <> 'exact'
 
 -- said_of_values --
--- What was decided of some values of a field.
-SELECT g.value, g.scope, v.action, CASE v.action WHEN 'create' THEN v.target_label ELSE v.target_key END
+-- What was decided of some values of a field, and whether somebody said so when the plan was agreed to already.
+SELECT g.value, g.scope, v.action, CASE v.action WHEN 'create' THEN v.target_label ELSE v.target_key END,
+       coalesce(v.decided_at > (SELECT submitted_at FROM rowcall.plan WHERE job_id = %(id)s), false)
 FROM unnest(%(values)s::text[], %(scopes)s::text[]) g (value, scope)
 JOIN rowcall.value_mapping v ON v.job_id = %(id)s AND v.digest = rowcall.value_digest(%(field)s, g.scope, g.value)
 WHERE v.status <> 'UNRESOLVED' AND v.basis <> 'exact'
