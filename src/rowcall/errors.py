@@ -161,8 +161,11 @@ class RequestRefused(Final):
         command_hint: str = "",
         allowed: Sequence[str] = (),
         errors: Sequence[Mapping[str, str]] = (),
+        missing: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         super().__init__(code, message, hint=hint, over_http=over_http)
+        self.missing = list(missing)
+        """What is open that the job can't go on without."""
         self.command_hint = command_hint
         """What to do about it on the command line, where that is something else."""
         self.status = status

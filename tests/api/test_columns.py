@@ -218,7 +218,7 @@ def test_a5_a_template_is_saved_from_a_job_and_applied_at_upload(site: Site) -> 
     assert saved.status_code == 201
     template = saved.json()
     assert site.client.get(saved.headers["location"]).json() == template
-    listed = site.client.get("/v1/column-mapping-templates/by-source", params={"sourceSystem": "crm"}).json()["items"]
+    listed = site.client.get("/v1/column-mapping-templates/by-source", params={"sourceSystem": " crm "}).json()["items"]
     assert listed == [template] == site.client.get("/v1/column-mapping-templates").json()["items"]
     key = {"sourceSystem": "crm", "variant": "weekly", "importer": "users"}
     assert site.client.get("/v1/column-mapping-templates/lookup", params=key).json() == template

@@ -293,12 +293,13 @@ def test_all_that_is_wrong_with_a_configuration_is_told_with_its_place(site: Sit
 
 
 def test_fields_that_an_importer_does_not_have_are_told_with_their_place(site: Site) -> None:
-    config = '{"constants": {"nmae": "x", "rolle": "y", "role": "reader"}}'
+    config = '{"constants": {"nmae": "x", "rolle": "y", "role": "reader"}, "mapping": {"Mail": "emial", "x": ""}}'
     answer = sent(site, config=config)
     assert (answer.status_code, answer.json()["code"]) == (422, "BAD_MAPPING")
     assert [each["at"] for each in answer.json()["errors"]] == [
         "body/config/constants/nmae",
         "body/config/constants/rolle",
+        "body/config/mapping/Mail",
     ]
 
 

@@ -14,6 +14,7 @@ from rowcall.api.app import create_app
 from rowcall.api.service import Service
 from rowcall.client.answers.values import ValueSaid
 from rowcall.config import Settings
+from rowcall.errors import RequestRefused
 from rowcall.importer.registry import Pack, Registry
 from rowcall.store.db import Database
 from rowcall.worker.worker import Worker
@@ -105,6 +106,12 @@ def test_a4_values_are_read_said_and_confirmed(shop: Site) -> None:
     assert (
         page["fields"][0] | {"values": 4, "unresolved": 2, "rows": 5, "coveredRows": 2, "coveredPercent": 40.0}
         == (page["fields"][0])
+    )
+    other = shop.client.get(f"{job}/cell-mappings", params={"field": "contry_id"})
+    assert (other.status_code, other.json()["code"], other.json()["hint"]) == (
+        422,
+        "BAD_MAPPING",
+        "Did you mean 'country_id'?",
     )
     refused = shop.client.post(f"{job}/cell-mappings/confirm")
     assert (refused.status_code, refused.json()["code"]) == (406, "VALUES_UNRESOLVED")
@@ -297,6 +304,9 @@ def test_the_client_settles_values(shop: Site) -> None:
         number = client.job(job.rpartition("/")[2]).number
         page = client.values(number, status="UNRESOLVED")
         assert ([each.value for each in page.items], page.unresolved) == (["Gondor", "Germny"], 2)
+        with pytest.raises(RequestRefused) as caught:
+            client.confirm_values(number)
+        assert (caught.value.status, caught.value.missing[0]["unresolved"]) == (406, 2)
         (found,) = client.candidates(number, "country_id", "aland").items
         said = [
             ValueSaid(field="country_id", value="Gondor", target_id=found.id),

@@ -609,7 +609,7 @@ REFUSALS: dict[Code, dict[str, Any]] = {
     },
     Code.TEMPLATE_NOT_FOUND: {"detail": "There is no template crm/weekly for users.", "hint": "There is none yet."},
     Code.BAD_TARGET: {"detail": "Table users has no column 'name' for users to write."},
-    Code.BAD_MAPPING: {"detail": "Importer users has no field 'rolle' to set.", "hint": "It has email, name, role."},
+    Code.BAD_MAPPING: {"detail": "Importer users has no field 'rolle'.", "hint": "Did you mean 'role'?"},
     Code.VALUES_UNRESOLVED: {
         "detail": "Job BU20261116000001 has values of which nobody has said what they stand for: country_id: 'Gondor'.",
         "hint": "Say what each stands for, or that it is to be left empty, its rows skipped, or it created.",

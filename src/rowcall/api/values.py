@@ -42,7 +42,7 @@ def _tables(at: Service) -> Generator[Connection[Any]]:
         yield connection
 
 
-@router.get("", responses=refusals(*_ABOUT, Code.BAD_CURSOR))
+@router.get("", responses=refusals(*_ABOUT, Code.BAD_CURSOR, Code.BAD_MAPPING))
 def read_cell_mappings(
     job_id: UUID,
     at: TheService,

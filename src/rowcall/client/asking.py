@@ -136,7 +136,8 @@ class Asking:
         if errors and message:
             wrong = "; ".join(f"{each.get('at')}: {each.get('message')}" for each in errors)
             message = f"{message.removesuffix('.')}: {wrong}."
-        named |= {"allowed": told.get("allowed") or (), "errors": errors, "command_hint": told.get("commandHint") or ""}
+        named |= {"allowed": told.get("allowed") or (), "errors": errors, "missing": told.get("missing") or ()}
+        named["command_hint"] = told.get("commandHint") or ""
         return RequestRefused(code, message, hint=hint, **named)
 
     def _not_rowcall(self, response: httpx.Response) -> RequestRefused:

@@ -1,10 +1,10 @@
 """What programs are told, on the command line and over HTTP: jobs, rows, receipts, importers as JSON."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from itertools import zip_longest
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from rowcall.engine.corrections.rejects import Merged
 from rowcall.engine.moves import possible
@@ -337,7 +337,7 @@ def _field_document(field: Field, only_when: Mapping[str, str | tuple[str, ...]]
         "default": field.default_text(),
         "aliases": list(field.aliases),
         "help": field.help,
-        "demands": {name: str(value) for name, value in demands_of(field).items()},
+        "demands": demands_of(field),
         "onlyWhen": {what: list(conditions.values_of(wanted)) for what, wanted in only_when.items()},
     }
 
@@ -347,7 +347,21 @@ def type_of(field: Field) -> str:
     return type(field).__name__.lower()
 
 
-def demands_of(field: Field) -> dict[str, object]:
+def demands_of(field: Field) -> dict[str, str]:
     """What a kind of field can be told in addition, where it was told."""
     own = [(part, getattr(field, part.name)) for part in fields(field) if part.name not in _SHARED]
-    return {part.name: value for part, value in own if value != part.default and value not in (None, (), {})}
+    return {part.name: _told(value) for part, value in own if value != part.default and value not in (None, (), {})}
+
+
+def _told(value: object) -> str:
+    """A setting as a person would write it: `a, b`, `xl: Large`, `true`."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case Mapping():
+            pairs = cast("Mapping[object, object]", value).items()  # of whatever a field was told
+            return ", ".join(f"{name}: {_told(each)}" for name, each in pairs)
+        case list() | tuple() | set() | frozenset():
+            return ", ".join(map(_told, cast("Iterable[object]", value)))  # the same
+        case _:
+            return str(value)

@@ -11,6 +11,7 @@ from rowcall.engine.columns.usable import check_usable
 from rowcall.engine.context import scope_of, with_context
 from rowcall.errors import DoesNotFit
 from rowcall.importer import Importer
+from rowcall.importer.declaration import did_you_mean
 from rowcall.model import Code, Mode
 from rowcall.store import jobs
 from rowcall.store.files.filestore import file_store
@@ -55,13 +56,24 @@ def start_job(
     return job
 
 
+def _refuse_unknown(importer: type[Importer], config: JobConfig) -> None:
+    """Refuse fields that constants and columns are to go to, and that there are none of."""
+    meant = {f"constants/{name}": name for name in config.constants}
+    meant |= {f"mapping/{header}": name for header, name in config.mapping.items() if name}
+    unknown = {at: name for at, name in meant.items() if name not in importer.fields}
+    if not unknown:
+        return
+    hints = {name: did_you_mean(name, importer.fields) for name in unknown.values()}
+    wrong = [{"at": at, "message": f"There is no field {name!r}. {hints[name]}"} for at, name in unknown.items()]
+    told = f"Importer {importer.name} has no field {', '.join(map(repr, hints))}."
+    hint = next(iter(hints.values())) if len(hints) == 1 else f"It has {', '.join(importer.fields)}."
+    raise DoesNotFit(Code.BAD_MAPPING, told, hint=hint, errors=wrong)
+
+
 def settled_config(importer: type[Importer], config: JobConfig) -> JobConfig:
     """The configuration of a job, its context read. Refuses what the importer can't do, before there is a job."""
     config = with_context(importer, config)
-    if unknown := [name for name in config.constants if name not in importer.fields]:
-        wrong = [{"at": f"constants/{name}", "message": f"There is no field {name!r}."} for name in unknown]
-        told = f"Importer {importer.name} has no field {', '.join(map(repr, unknown))} to set."
-        raise DoesNotFit(Code.BAD_MAPPING, told, hint=f"It has {', '.join(importer.fields)}.", errors=wrong)
+    _refuse_unknown(importer, config)
     for name in config.constants:
         check_usable(importer, name, config)
     if config.mode is Mode.UPSERT and not importer.keys:

@@ -30,12 +30,21 @@ LOCAL = UUID("00000000-0000-7000-8000-000000000000")
 """The organisation that everything belongs to where there are no accounts."""
 
 
+def without_blanks(name: str) -> str:
+    """A name without blanks around it, and with single ones inside."""
+    return " ".join(name.split())
+
+
 @dataclass(frozen=True, slots=True)
 class TemplateKey:
-    """The name of a template: the system that writes such files, and which of its kinds it is."""
+    """The name of a template: the system that writes such files, and which of its kinds it is. Blanks don't count."""
 
     source_system: str
     variant: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "source_system", without_blanks(self.source_system))
+        object.__setattr__(self, "variant", without_blanks(self.variant))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 
 from rowcall.errors import Final
 from rowcall.model import Code
-from rowcall.store.jobs import TemplateKey, new_id
+from rowcall.store.jobs import TemplateKey, new_id, without_blanks
 from rowcall.store.queries import query
 
 
@@ -87,9 +87,9 @@ def templates_of(
     """The templates of an organisation; only those that fit what is said."""
     given = {
         "organisation": organisation,
-        "source": source_system,
+        "source": source_system and without_blanks(source_system),
         "importer": importer,
-        "variant": variant,
+        "variant": variant and without_blanks(variant),
         "id": template,
     }
     return [_template(row) for row in connection.cursor(row_factory=dict_row).execute(query("templates"), given)]

@@ -106,7 +106,7 @@ def target_fields_document(
             else list(limits[name].labels or ())
             if name in limits
             else [],
-            "demands": {what: str(value) for what, value in demands_of(field).items()},
+            "demands": demands_of(field),
             "mapped": name in taken,
             "constant": job.config.constants.get(name),
         }

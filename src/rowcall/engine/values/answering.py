@@ -161,7 +161,7 @@ def _target(tables: Connection[Any], importer: type[Importer], name: str, key: s
     labels = known.labels(tables, [key])
     if key not in labels:
         hint = _choices(importer, name) or "Search what there is with `candidates`."
-        raise Final(Code.BAD_MAPPING, f"{known.called} has no {key!r} for {name}.", hint=hint)
+        raise Final(Code.BAD_MAPPING, f"{key!r} is not in {known.called} for {name}.", hint=hint)
     within = known.scope_of(tables, key) if isinstance(known, LookedUp) and known.scoped else None
     return Target(key, labels[key], within)
 

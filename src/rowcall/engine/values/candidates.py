@@ -45,16 +45,20 @@ def candidates(
     connection: Connection[Any], importer: type[Importer], name: str, text: str, *, scope: str | None, most: int
 ) -> Found:
     """Search for what values of a field can stand for; without a text, the first by name. `scope`: only within it."""
-    field = importer.fields.get(name)
-    if not isinstance(field, (Lookup, Choice)):
-        others = [each for each, one in importer.fields.items() if isinstance(one, (Lookup, Choice))]
-        told = f"{importer.name} has no field {name!r} that is looked up or chosen."
-        raise Final(Code.BAD_MAPPING, told, hint=did_you_mean(name, others))
+    require_askable(importer, name)
     known = known_of(importer, name)
     scope = (scope or None) if known.scoped else None
     if isinstance(known, LookedUp) and _is_large(connection, known.lookup, scope):
         return _searched(connection, known.lookup, text, scope, most)
     return _compared(connection, known, text, scope, most)
+
+
+def require_askable(importer: type[Importer], name: str) -> None:
+    """Refuse a field that has no values that stand for something."""
+    askable = [each for each, field in importer.fields.items() if isinstance(field, (Lookup, Choice))]
+    if name not in askable:
+        told = f"{importer.name} has no field {name!r} that is looked up or chosen."
+        raise Final(Code.BAD_MAPPING, told, hint=did_you_mean(name, askable))
 
 
 def _is_large(connection: Connection[Any], lookup: Lookup, scope: str | None) -> bool:

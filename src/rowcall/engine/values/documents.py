@@ -6,7 +6,7 @@ from typing import Any
 
 from psycopg import Connection
 
-from rowcall.engine.values.candidates import Found
+from rowcall.engine.values.candidates import Found, require_askable
 from rowcall.engine.values.revoke import way_on
 from rowcall.importer import Choice, Importer, Lookup
 from rowcall.store.cursors import decoded, encoded
@@ -42,6 +42,8 @@ def values_document(
     connection: Connection[Any], job: Job, importer: type[Importer], wanted: WantedValues, after: str | None
 ) -> dict[str, Any]:
     """A page of values behind a cursor, and how far the fields are settled, for a program."""
+    if wanted.field is not None:
+        require_askable(importer, wanted.field)
     about = f"values {job.id} {wanted.field} {wanted.status} {wanted.text}"
     place = decoded(about, after, tuple[int, int]) if after is not None else None
     found = page_of_values(connection, job.id, replace(wanted, after=place, most=wanted.most + 1))
