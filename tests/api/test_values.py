@@ -176,6 +176,25 @@ def test_candidates_are_searched_for(shop: Site, asked: dict[str, str], labels: 
     assert [each["label"] for each in found["items"]] == labels
 
 
+@pytest.mark.parametrize("large", [False, True])
+def test_candidates_are_paged_through(shop: Site, large: bool) -> None:
+    """Each comes once, in a table that is compared as a whole as in one that PostgreSQL searches."""
+    with shop.database.connect() as connection:
+        connection.execute("INSERT INTO country (name) SELECT repeat('long', 100) || n FROM generate_series(1, 5) n")
+        if large:
+            connection.execute("INSERT INTO country (name) SELECT 'x' || n FROM generate_series(1, 20001) n")
+    job, seen, after = brought(shop, "Gondor"), list[str](), None
+    with Client(str(shop.client.base_url)) as client:
+        for _ in range(4):
+            page = client.candidates(job.rpartition("/")[2], "country_id", "l", after=after, most=2)
+            seen += [each.id for each in page.items]
+            after = page.next
+    assert (len(seen), len({*seen}), after) == (7, 7, None)
+    asked = {"targetField": "country_id", "q": "x", "after": "bm8"}
+    other = shop.client.get(f"{job}/cell-mappings/candidates", params=asked)
+    assert (other.status_code, other.json()["code"]) == (400, "BAD_CURSOR")
+
+
 def test_large_tables_are_searched_by_postgresql(shop: Site) -> None:
     with shop.database.connect() as connection:
         connection.execute("INSERT INTO country (name) SELECT 'Place_' || n FROM generate_series(1, 20001) n")

@@ -23,8 +23,8 @@ from rowcall.api.moves import moved
 from rowcall.api.openapi import refusals
 from rowcall.api.service import Caller, Service, TheCaller, TheService
 from rowcall.engine.values import answering
-from rowcall.engine.values.candidates import candidates
-from rowcall.engine.values.documents import fields_document, found_document, values_document
+from rowcall.engine.values.candidates import Sought
+from rowcall.engine.values.documents import candidates_document, fields_document, values_document
 from rowcall.importer import Importer
 from rowcall.model import Code
 from rowcall.store import jobs, value_answers
@@ -84,7 +84,7 @@ def change_cell_mappings(
         return ValuesUpdated(updated=count, fields=_fields(connection, job, importer))
 
 
-@router.get("/candidates", responses=refusals(*_ABOUT, Code.BAD_MAPPING))
+@router.get("/candidates", responses=refusals(*_ABOUT, Code.BAD_MAPPING, Code.BAD_CURSOR))
 def search_candidates(
     job_id: UUID,
     at: TheService,
@@ -92,13 +92,15 @@ def search_candidates(
     target_field: Annotated[Text, Query(alias="targetField", description="The field.")],
     q: Annotated[Text, Query(max_length=200, description="What to look for; the first ones by name without it.")] = "",
     scope: Annotated[Text | None, Query(description="Only in this scope: the `scope.id` of a value.")] = None,
+    after: Annotated[Text | None, Query(description="The `next` of the page before.")] = None,
     page_size: Annotated[int, Query(alias="pageSize", ge=1, le=100)] = 20,
 ) -> CandidatePage:
     """Search for what values of a field can stand for, whatever case and accents, misspelt or not; the best first."""
     importer = _importer(at, caller, job_id)
     with _tables(at) as tables:
-        found = candidates(tables, importer, target_field, q, scope=scope, most=page_size)
-    return CandidatePage.model_validate(found_document(found))
+        sought = Sought(text=q, scope=scope, most=page_size)
+        told = candidates_document(tables, importer, target_field, sought, after)
+    return CandidatePage.model_validate(told)
 
 
 def _importer(at: Service, caller: Caller, job_id: UUID) -> type[Importer]:

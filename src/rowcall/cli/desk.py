@@ -89,7 +89,14 @@ class ValueDesk(Protocol):
         most: int = 50,
     ) -> Values: ...
     def candidates(
-        self, job: str, field: str, text: str = "", *, scope: str | None = None, most: int = 20
+        self,
+        job: str,
+        field: str,
+        text: str = "",
+        *,
+        scope: str | None = None,
+        after: str | None = None,
+        most: int = 20,
     ) -> Candidates: ...
     def change_values(self, job: str, said: Sequence[ValueSaid]) -> ValuesUpdated: ...
     def confirm_values(self, job: str) -> Job: ...

@@ -17,9 +17,10 @@ from rowcall.client.answers.values import (
     ValueSaid,
     ValuesUpdated,
 )
-from rowcall.engine.values import answering, candidates, documents
+from rowcall.engine.values import answering, documents
 from rowcall.engine.values import revoke as revoking
 from rowcall.engine.values.answering import ValueUpdate
+from rowcall.engine.values.candidates import Sought
 from rowcall.importer import Importer
 from rowcall.importer.registry import load_registry
 from rowcall.store import jobs, value_answers
@@ -58,12 +59,20 @@ class LocalValues:
         return documents.fields_document(_importer(job), value_answers.value_fields(self._connection, job.id))
 
     def candidates(
-        self, job: str, field: str, text: str = "", *, scope: str | None = None, most: int = 20
+        self,
+        job: str,
+        field: str,
+        text: str = "",
+        *,
+        scope: str | None = None,
+        after: str | None = None,
+        most: int = 20,
     ) -> Candidates:
         """Search for what values of a field can stand for, the best first."""
         importer = _importer(jobs.get_job(self._connection, job))
-        found = candidates.candidates(self._connection, importer, field, text, scope=scope, most=most)
-        return msgspec.convert(documents.found_document(found), Candidates)
+        sought = Sought(text=text, scope=scope, most=most)
+        told = documents.candidates_document(self._connection, importer, field, sought, after)
+        return msgspec.convert(told, Candidates)
 
     def change_values(self, job: str, said: Sequence[ValueSaid]) -> ValuesUpdated:
         """Say what values stand for; all of it is taken, or nothing."""

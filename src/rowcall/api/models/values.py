@@ -89,10 +89,12 @@ class ValuePage(Wire):
 
 
 class CandidatePage(Wire):
-    """The best candidates, and whether there are more that fit: say more of the text then."""
+    """The best candidates; `next` leads to more."""
 
     items: list[CandidateAnswer]
     more: bool
+    """Whether more fit: saying more of the text may be quicker."""
+    next: str | None
 
 
 class ValueSaid(Wire):

@@ -74,10 +74,12 @@ class Values(Wire, frozen=True, kw_only=True):
 
 
 class Candidates(Wire, frozen=True, kw_only=True):
-    """The best candidates, and whether there are more that fit."""
+    """The best candidates; `next` leads to more."""
 
     items: list[Candidate]
     more: bool = False
+    """Whether more fit: saying more of the text may be quicker."""
+    next: str | None = None
 
 
 class ValueSaid(Wire, frozen=True, kw_only=True, omit_defaults=True):

@@ -35,11 +35,19 @@ class ValueCalls(Calls):
         return self._asking.ask(Values, "GET", f"{self._path(job)}/cell-mappings", params=given(asked))
 
     def candidates(
-        self, job: AnyJob, field: str, text: str = "", *, scope: str | None = None, most: int = 20
+        self,
+        job: AnyJob,
+        field: str,
+        text: str = "",
+        *,
+        scope: str | None = None,
+        after: str | None = None,
+        most: int = 20,
     ) -> Candidates:
-        """Search for what values of a field can stand for, the best first."""
-        asked = {"targetField": field, "q": text, "pageSize": str(most), **({"scope": scope} if scope else {})}
-        return self._asking.ask(Candidates, "GET", f"{self._path(job)}/cell-mappings/candidates", params=asked)
+        """Search for what values of a field can stand for, the best first; `after` is the `next` of the page before."""
+        asked = {"targetField": field, "q": text, "pageSize": str(most), "scope": scope or None, "after": after}
+        place = f"{self._path(job)}/cell-mappings/candidates"
+        return self._asking.ask(Candidates, "GET", place, params=given(asked))
 
     def change_values(self, job: AnyJob, said: Sequence[ValueSaid]) -> ValuesUpdated:
         """Say what values stand for; all of it is taken, or nothing."""

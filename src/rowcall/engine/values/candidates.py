@@ -4,14 +4,14 @@ A table of some thousand rows is compared as a whole, without case and accents a
 PostgreSQL searches for the text.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
 from psycopg import Connection
 from psycopg.sql import SQL, Identifier, Literal
 
-from rowcall.engine.values.known import ENTRIES, Known, LookedUp, in_scope, known_of
+from rowcall.engine.values.known import ENTRIES, SHOWN, Known, LookedUp, in_scope, known_of
 from rowcall.engine.values.similar import similar, words
 from rowcall.errors import Final
 from rowcall.importer import Choice, Importer, Lookup, folded_values
@@ -21,6 +21,10 @@ from rowcall.store.targets import find_table
 
 _COMPARED = 20_000
 _PATIENCE = "10s"
+
+
+Place = tuple[int, str, str]
+"""Where a page ended: score, label as it is sorted, key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +39,32 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The best candidates, and whether there are more."""
+    """The best candidates behind a place, and the place behind them if there are more."""
 
     items: list[Candidate]
-    more: bool
+    last: Place | None
 
 
-def candidates(
-    connection: Connection[Any], importer: type[Importer], name: str, text: str, *, scope: str | None, most: int
-) -> Found:
-    """Search for what values of a field can stand for; without a text, the first by name. `scope`: only within it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sought:
+    """What is searched for."""
+
+    text: str = ""
+    """Without one, the first by name."""
+    scope: str | None = None
+    """Only within it."""
+    after: Place | None = None
+    most: int = 20
+
+
+def candidates(connection: Connection[Any], importer: type[Importer], name: str, sought: Sought) -> Found:
+    """Search for what values of a field can stand for, the best first."""
     require_askable(importer, name)
     known = known_of(importer, name)
-    scope = (scope or None) if known.scoped else None
-    if isinstance(known, LookedUp) and _is_large(connection, known.lookup, scope):
-        return _searched(connection, known.lookup, text, scope, most)
-    return _compared(connection, known, text, scope, most)
+    sought = replace(sought, scope=(sought.scope or None) if known.scoped else None)
+    if isinstance(known, LookedUp) and _is_large(connection, known.lookup, sought.scope):
+        return _searched(connection, known.lookup, sought)
+    return _compared(connection, known, sought)
 
 
 def require_askable(importer: type[Importer], name: str) -> None:
@@ -71,36 +85,45 @@ def _is_large(connection: Connection[Any], lookup: Lookup, scope: str | None) ->
 # ------------------------------------------------------------------------------------------------- compared as a whole
 
 
-def _compared(connection: Connection[Any], known: Known, text: str, scope: str | None, most: int) -> Found:
-    entries = pl.concat([*known.entries(connection, scope)] or [pl.DataFrame(schema=ENTRIES)])
+def _compared(connection: Connection[Any], known: Known, sought: Sought) -> Found:
+    entries = pl.concat([*known.entries(connection, sought.scope)] or [pl.DataFrame(schema=ENTRIES)])
     entries = entries.with_columns(folded_values(pl.col("text")).alias("folded"), pl.lit("").alias("scope"))
-    if not text.strip():
-        found = entries.unique("key", keep="first", maintain_order=True).sort(pl.col("label").str.to_lowercase(), "key")
-        return _found(found.with_columns(score=pl.lit(0, pl.Int64)), most)
+    if not sought.text.strip():
+        return _page(entries.with_columns(score=pl.lit(0, pl.Int64)).select("key", "label", "score"), sought)
     entries = entries.with_columns(words(pl.col("folded")).alias("words"))
-    sought = pl.DataFrame({"id": [0], "scope": [""], "value": [text]}).with_columns(
+    value = pl.DataFrame({"id": [0], "scope": [""], "value": [sought.text]}).with_columns(
         folded_values(pl.col("value")).alias("folded")
     )
-    sought = sought.with_columns(words(pl.col("folded")).alias("words"))
-    folded = sought.item(0, "folded")
+    value = value.with_columns(words(pl.col("folded")).alias("words"))
+    folded = value.item(0, "folded")
     place = pl.col("folded").str.find(folded, literal=True)
     score = pl.when(pl.col("folded") == folded).then(100).when(place == 0).then(95).when(place > 0).then(90)
     holding = entries.with_columns(score.cast(pl.Int64).alias("score")).drop_nulls("score")
-    alike = similar(sought, entries).select("key", "label", "score")
-    found = pl.concat([holding.select("key", "label", "score"), alike])
-    ranked = found.sort(pl.col("score"), pl.col("label").str.to_lowercase(), "key", descending=[True, False, False])
-    return _found(ranked.unique("key", keep="first", maintain_order=True), most)
+    alike = similar(value, entries).select("key", "label", "score")
+    return _page(pl.concat([holding.select("key", "label", "score"), alike]), sought)
 
 
-def _found(ranked: pl.DataFrame, most: int) -> Found:
-    rows = ranked.head(most).select("key", "label", "score").iter_rows()
-    return Found([Candidate(*row) for row in rows], ranked.height > most)
+def _page(found: pl.DataFrame, sought: Sought) -> Found:
+    """Some of what was found: each once, the best first, behind where the page before ended."""
+    found = found.with_columns(pl.col("label").str.to_lowercase().alias("sorted"))
+    ranked = found.sort("score", "sorted", "key", descending=[True, False, False])
+    ranked = ranked.unique("key", keep="first", maintain_order=True)
+    if sought.after is not None:
+        score, label, key = sought.after
+        same, name = pl.col("score") == score, pl.col("sorted")
+        ranked = ranked.filter(
+            (pl.col("score") < score) | (same & ((name > label) | ((name == label) & (pl.col("key") > key))))
+        )
+    rows = ranked.head(sought.most).select("score", "sorted", "key", "label").rows()
+    last = rows[-1][:3] if ranked.height > sought.most else None
+    return Found([Candidate(key, label, score) for score, _, key, label in rows], last)
 
 
 # ------------------------------------------------------------------------------------------------- left to PostgreSQL
 
 
-def _searched(connection: Connection[Any], lookup: Lookup, text: str, scope: str | None, most: int) -> Found:
+def _searched(connection: Connection[Any], lookup: Lookup, sought: Sought) -> Found:
+    text = sought.text
     table = find_table(connection, lookup.table)
     key, label = Identifier(lookup.to), Identifier(lookup.shown)
     held = SQL(" OR ").join(
@@ -111,22 +134,30 @@ def _searched(connection: Connection[Any], lookup: Lookup, text: str, scope: str
         "CASE WHEN lower({label}::text) = lower({text}) OR {key}::text = {text} THEN 100 "
         "WHEN {label}::text ILIKE {begins} THEN 95 ELSE 90 END"
     ).format(label=label, key=key, text=Literal(text), begins=Literal(f"{escaped(text)}%"))
+    behind = SQL("true")
+    if sought.after is not None:
+        score_then, *rest = sought.after
+        behind = SQL("(-score, label, key) > ({}, {}, {})").format(Literal(-score_then), *map(Literal, rest))
     select = SQL(
-        "SELECT {key}::text, coalesce({label}::text, {key}::text), {score} FROM {table} WHERE ({held}) AND {within} "
-        "ORDER BY 3 DESC, 2, 1 LIMIT {most}"
+        "SELECT score, label, key FROM ("
+        "SELECT {key}::text AS key, left(coalesce({label}::text, {key}::text), {shown}) AS label, {score} AS score "
+        "FROM {table} WHERE ({held}) AND {within}) found WHERE {behind} ORDER BY -score, label, key LIMIT {most}"
     ).format(
         key=key,
         label=label,
-        score=score,
+        shown=Literal(SHOWN),
+        score=score if text.strip() else SQL("0"),
         table=table.identifier,
         held=held if text.strip() else SQL("true"),
-        within=in_scope(lookup, scope),
-        most=Literal(most + 1),
+        within=in_scope(lookup, sought.scope),
+        behind=behind,
+        most=Literal(sought.most + 1),
     )
     with connection.transaction():
         connection.execute(SQL("SET LOCAL statement_timeout = {}").format(Literal(_PATIENCE)))
         rows = connection.execute(select).fetchall()
-    return Found([Candidate(each, told[:200], score) for each, told, score in rows[:most]], len(rows) > most)
+    last = rows[sought.most - 1] if len(rows) > sought.most else None
+    return Found([Candidate(key, label, score) for score, label, key in rows[: sought.most]], last)
 
 
 def escaped(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from psycopg import Connection
 
-from rowcall.engine.values.candidates import Found, require_askable
+from rowcall.engine.values.candidates import Sought, candidates, require_askable
 from rowcall.engine.values.revoke import way_on
 from rowcall.importer import Choice, Importer, Lookup
 from rowcall.store.cursors import decoded, encoded
@@ -60,11 +60,17 @@ def candidate_document(candidate: dict[str, Any]) -> dict[str, Any]:
     return {"id": candidate["key"], "label": candidate["label"], "score": candidate["score"]}
 
 
-def found_document(found: Found) -> dict[str, Any]:
-    """What a search found, for a program."""
+def candidates_document(
+    connection: Connection[Any], importer: type[Importer], field: str, sought: Sought, after: str | None
+) -> dict[str, Any]:
+    """A page of what a search finds, behind a cursor, for a program."""
+    about = f"candidates {importer.name} {field} {sought.scope} {sought.text}"
+    place = decoded(about, after, tuple[int, str, str]) if after is not None else None
+    found = candidates(connection, importer, field, replace(sought, after=place))
     return {
         "items": [{"id": each.key, "label": each.label, "score": each.score} for each in found.items],
-        "more": found.more,
+        "more": found.last is not None,
+        "next": encoded(about, found.last) if found.last else None,
     }
 
 

@@ -15,7 +15,7 @@ from rowcall.store.targets import find_table
 
 ENTRIES = {"key": pl.String, "label": pl.String, "scope": pl.String, "text": pl.String}
 FOUND = {"value": pl.String, "scope": pl.String, "key": pl.String, "keys": pl.Int64, "synonym": pl.Boolean}
-_SHOWN = 200
+SHOWN = 200
 
 
 class Known(Protocol):
@@ -93,7 +93,7 @@ class LookedUp:
         table = find_table(connection, self.lookup.table)
         columns, where = _as_texts([self.lookup.to, self.lookup.shown]), having_keys(table, self.lookup, keys)
         found = connection.execute(SQL("SELECT {} FROM {} WHERE {}").format(columns, table.identifier, where))
-        return {key: (label or key)[:_SHOWN] for key, label in found}
+        return {key: (label or key)[:SHOWN] for key, label in found}
 
     def scope_of(self, connection: Connection[Any], key: str) -> str:
         """The scope that a row is in."""
@@ -116,7 +116,7 @@ def _as_texts(columns: Sequence[str]) -> Composed:
 
 
 def _label() -> pl.Expr:
-    return pl.coalesce("label", "key").str.head(_SHOWN).alias("label")
+    return pl.coalesce("label", "key").str.head(SHOWN).alias("label")
 
 
 @dataclass(frozen=True, slots=True)
