@@ -335,6 +335,10 @@ def test_ranges_of_a_download(site: Site, exporter: Exporter) -> None:
     assert get("bytes=-5").content == whole.content[-5:]
     assert get(f"bytes={size - 3}-").content == whole.content[-3:]
     assert get("bytes=10-19", **{"If-Range": tag}).status_code == 206
+    for known in (tag, f'"other", W/{tag}', "*"):
+        had = get("bytes=10-19", **{"If-None-Match": known})
+        assert (had.status_code, had.content, had.headers["etag"]) == (304, b"", tag)
+    assert get("bytes=10-19", **{"If-None-Match": '"other"'}).status_code == 206
     assert get("bytes=10-19", **{"If-Range": '"other"'}).content == whole.content
     assert get("rows=1-2").content == whole.content
     several = get("bytes=0-1,10-11")

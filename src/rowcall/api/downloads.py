@@ -50,7 +50,9 @@ class Download:
 
 
 def file_answer(request: Request, file: Download, source: Path | Reader) -> Response:
-    """A file, or the parts of it that were asked for."""
+    """A file, or the parts of it that were asked for; nothing, for whoever has it (`If-None-Match`)."""
+    if _has_it(request, file):
+        return Response(status_code=304, headers=file.headers)
     ranges = _ranges(request, file)
     if ranges is None:
         return _refusal(file)
@@ -59,6 +61,11 @@ def file_answer(request: Request, file: Download, source: Path | Reader) -> Resp
     if not ranges:
         request.scope["headers"] = [each for each in request.scope["headers"] if each[0] != b"range"]
     return FileResponse(source, headers=file.headers, media_type=MEDIA_TYPES[file.kind])
+
+
+def _has_it(request: Request, file: Download) -> bool:
+    known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
+    return "*" in known or file.etag in known
 
 
 def _streamed(request: Request, file: Download, read: Reader, ranges: list[tuple[int, int]]) -> Response:

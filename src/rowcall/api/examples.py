@@ -528,7 +528,7 @@ REFUSALS: dict[Code, dict[str, Any]] = {
     Code.EXPORT_NOT_FOUND: {"detail": f"There is no export '{_EXPORT}'."},
     Code.UPLOAD_NOT_FOUND: {"detail": f"There is no upload {_ID}.", "hint": "Begin a new one."},
     Code.WEBHOOK_NOT_FOUND: {"detail": "There is no such webhook."},
-    Code.NO_SUCH_PLACE: {"detail": "Not Found"},
+    Code.NO_SUCH_PLACE: {"detail": "Nothing is served at this address."},
     Code.TOO_SLOW: {"detail": "No byte came for 30 seconds; those that had come are kept."},
     Code.WRONG_STATE: {
         "detail": "Job BU20261116000001 is COMPLETED; it can't be paused.",

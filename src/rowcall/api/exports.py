@@ -81,11 +81,13 @@ _PARTS: dict[int | str, dict[str, Any]] = {
         "headers": headers("Content-Disposition", "ETag", "Accept-Ranges"),
         "content": {**_FILE[200]["content"], "multipart/byteranges": {"schema": _BINARY}},
     },
+    304: {"description": "It is the file that the sender has.", "headers": headers("ETag")},
     **refusals(Code.EXPORT_NOT_FOUND, Code.WRONG_STATE, Code.EXPORT_EXPIRED, Code.RANGE_NOT_SATISFIABLE),
 }
 _RANGE = {
     "parameters": [
         header_parameter("Range", "The part that is wanted.", examples=["bytes=500-", "bytes=0-499"]),
+        header_parameter("If-None-Match", "The `ETag` of a file that the sender has: it isn't sent again."),
         header_parameter("If-Range", "The `ETag` that the part has to be of; else the whole file is given."),
     ]
 }

@@ -190,7 +190,12 @@ def places(found: Iterable[Mapping[str, Any]], *before: str) -> list[dict[str, s
 
 def _refused(request: Request, error: Exception) -> JSONResponse:
     status, detail = (error.status_code, str(error.detail)) if isinstance(error, HTTPException) else (500, str(error))
-    answer = problem(status, _CODES.get(status, Code.BAD_REQUEST), detail)
-    if status == 405 and (methods := methods_of(request)):
-        answer.headers["Allow"] = ", ".join(methods)
+    allow = ", ".join(methods_of(request)) if status == 405 else ""
+    if status in (404, 405):
+        detail = "Nothing is served at this address." if status == 404 else f"{request.method} is not possible here."
+    answer = problem(
+        status, _CODES.get(status, Code.BAD_REQUEST), detail, hint=f"Possible is: {allow}." if allow else ""
+    )
+    if allow:
+        answer.headers["Allow"] = allow
     return answer
