@@ -52,7 +52,9 @@ def test_corrections_are_kept_taken_back_and_audited(site: Site) -> None:
     job = through(site)
     patch(site, job, 2, {"email": "bob@example.org"})
     assert patch(site, job, 2, {"email": None}, **{"If-Match": "1"}).json()["item"]["original"] is None
-    patch(site, job, 2, {"email": "b@example.org", "name": "B"}, **{"If-Match": 'W/"2"'})
+    weak = patch(site, job, 2, {"email": "b@example.org", "name": "B"}, **{"If-Match": 'W/"2"'})
+    assert (weak.status_code, weak.json()["code"]) == (412, "EDITED_MEANWHILE")
+    patch(site, job, 2, {"email": "b@example.org", "name": "B"}, **{"If-Match": '"2"'})
     undone = site.client.delete(f"/v1/imports/{job}/items/2/edits", headers={"If-Match": "*"})
     assert (undone.status_code, undone.json()["item"]["values"]["email"]) == (200, "bob")
     edits = site.client.get(f"/v1/imports/{job}/items/2/edits").json()

@@ -38,7 +38,7 @@ _REPLACING = (
     *(Code.BAD_REQUEST, Code.JOB_NOT_FOUND, Code.UNKNOWN_IMPORTER, Code.WRONG_STATE, Code.ROW_DONE),
     *(Code.NOT_AS_COUNTED, Code.UNKNOWN_CELL, Code.BODY_TOO_LARGE),
 )
-_REVISION = re.compile(r'(?:W/)?"?(\d{1,9})"?')
+_REVISION = re.compile(r'(W/)?"?(\d{1,9})"?')
 _IfMatch = Annotated[
     str | None,
     Header(
@@ -142,7 +142,10 @@ def _seen(if_match: str | None) -> int | None:
     found = _REVISION.fullmatch(if_match.strip())
     if found is None:
         raise Final(Code.BAD_REQUEST, f'If-Match is {if_match!r}; a revision such as "1" is expected.')
-    return int(found[1])
+    if found[1]:  # RFC 9110, 13.1.1
+        hint = 'Send the `revision` of the item in quotes: "1".'
+        raise Final(Code.EDITED_MEANWHILE, f"If-Match is {if_match!r}; a weak tag matches no revision.", hint=hint)
+    return int(found[2])
 
 
 def _headers(connection: Connection[Any], job: Job) -> list[str]:
