@@ -120,7 +120,8 @@ class Server:
                 SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy").format(Identifier(name), Identifier(template))
             )
             try:
-                yield Database(self.url_of(name))
+                with Database(self.url_of(name)).keeping() as database:
+                    yield database
             finally:
                 connection.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
 

@@ -26,12 +26,14 @@ def kept_database(shared_server: Server) -> Generator[Database]:
 @pytest.fixture
 def database(kept_database: Database) -> Database:
     """The same, with nothing in it."""
-    with kept_database.connect() as connection:
+    with kept_database.connect() as connection, connection.transaction():
         cursor = connection.cursor(row_factory=scalar_row)
-        connection.execute("SET lock_timeout = '10s'")
+        connection.execute("SET LOCAL lock_timeout = '10s'")
         schemas = SQL(", ").join(map(Identifier, cursor.execute(_OTHER_SCHEMAS).fetchall()))
         connection.execute(SQL("DROP SCHEMA {} CASCADE").format(schemas))
         connection.execute("CREATE SCHEMA public")
+        # many times quicker than to truncate: there are few rows, and each table has a file or three
+        connection.execute("SET LOCAL session_replication_role = replica")
         tables = [Identifier("rowcall", name) for name in cursor.execute(_OWN_TABLES).fetchall()]
-        connection.execute(SQL("TRUNCATE {}").format(SQL(", ").join(tables)))
+        connection.execute(SQL(";").join(SQL("DELETE FROM {}").format(table) for table in tables))
     return kept_database

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, LiteralString, cast
 
 from psycopg.rows import dict_row
-from psycopg.sql import SQL
+from psycopg.sql import SQL, Identifier
 
 from rowcall import Importer, Issue, Status
 from rowcall.config import Settings
@@ -17,7 +17,6 @@ from rowcall.engine.run import Run, run_job
 from rowcall.engine.start import start_job
 from rowcall.store.db import Database
 from rowcall.store.jobs import Job, JobConfig, JobCounts, counts_of
-from rowcall.store.targets import describe
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +108,8 @@ def result_of(database: Database, importer: type[Importer], job: Job) -> Result:
             number: Outcome(Status(status), tuple(Issue(**issue) for issue in issues or ()), key, before)
             for number, status, issues, key, before in found
         }
-        target = describe(connection, importer.target)
-        rows = connection.cursor(row_factory=dict_row).execute(
-            SQL("SELECT * FROM {} ORDER BY 1").format(target.identifier)
-        )
+        target = Identifier(*importer.target.split(".", 1))
+        rows = connection.cursor(row_factory=dict_row).execute(SQL("SELECT * FROM {} ORDER BY 1").format(target))
         return Result(job, counts_of(connection, job), outcomes, rows.fetchall())
 
 

@@ -4,9 +4,11 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from threading import Timer
-from typing import LiteralString
+from typing import Any, LiteralString
 
 import psycopg
 import pytest
@@ -14,7 +16,7 @@ import pytest
 from rowcall.config import Settings, settings_from
 from rowcall.errors import Final, Retryable, RowcallError
 from rowcall.model import Code
-from rowcall.store import db
+from rowcall.store import db, keeping
 from rowcall.store.db import Database, is_retryable, open_database, translated
 
 from ..database import Server
@@ -165,6 +167,79 @@ def test_a_pool_asks_the_server_nothing_before_it_lends(database: Database) -> N
         with pool.connection():
             said = operator.execute("SELECT query FROM pg_stat_activity WHERE pid = %s", [who]).fetchone()
     assert said == ("SELECT 'mine'",)
+
+
+def test_a_kept_session_is_used_again_and_knows_nothing_of_its_last_use(database: Database) -> None:
+    with database.keeping() as kept:
+        with kept.connect("ingest") as connection:
+            first = connection.info.backend_pid
+            connection.execute("CREATE TEMP TABLE t (); SELECT pg_advisory_lock(7); SET search_path TO x; LISTEN y")
+            with connection.transaction():
+                for _ in range(6):  # so often that it is prepared
+                    connection.execute("SELECT %s", [1])
+        with pytest.raises(psycopg.OperationalError):
+            connection.execute("SELECT 1")  # others may have it
+        connection.close()
+        with database.connect() as operator:
+            assert operator.execute("SELECT pg_try_advisory_lock(7)").fetchone() == (True,)
+            named = operator.execute("SELECT application_name FROM pg_stat_activity WHERE pid = %s", [first])
+            assert named.fetchone() == ("rowcall idle",)
+        with kept.connect("runner", idle_timeout=7) as connection, kept.connect() as another:
+            assert first == connection.info.backend_pid != another.info.backend_pid
+            shown = """
+                SELECT name, setting FROM pg_settings WHERE name IN ('application_name', 'search_path', 'TimeZone',
+                    'transaction_timeout', 'idle_in_transaction_session_timeout')
+            """
+            assert {"transaction_timeout": "0", **dict(connection.execute(shown).fetchall())} == {
+                "application_name": "rowcall runner",
+                "search_path": '"$user", public',
+                "TimeZone": "UTC",
+                "transaction_timeout": "0",
+                "idle_in_transaction_session_timeout": "7000",
+            }
+            left = connection.execute("SELECT to_regclass('pg_temp.t'), (SELECT count(*) FROM pg_prepared_statements)")
+            assert left.fetchone() == (None, 0)
+    with database.connect() as operator:
+        await_end_of(operator, first)
+
+
+def test_sessions_that_ended_or_are_in_the_middle_of_something_are_not_kept(database: Database) -> None:
+    with database.keeping() as kept, database.connect() as operator:
+        with kept.connect() as connection:
+            ended = connection.info.backend_pid
+        operator.execute("SELECT pg_terminate_backend(%s, 5000)", [ended])
+        with kept.connect() as connection:
+            busy = connection.info.backend_pid
+            assert connection.execute("SELECT pg_backend_pid()").fetchone() == (busy,)
+            connection.execute("BEGIN")
+            connection.close()
+        await_end_of(operator, busy)
+        other = replace(kept, url=f"{kept.url}&keepalives_idle=3")
+        with kept.connect() as connection, other.connect() as elsewhere:
+            assert len({ended, busy, connection.info.backend_pid, elsewhere.info.backend_pid}) == 4
+            last = elsewhere.info.backend_pid
+        with other.connect() as elsewhere:
+            assert elsewhere.info.backend_pid == last
+
+
+def test_idle_sessions_are_few_and_end_after_a_while(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    with database.keeping() as kept, database.connect() as operator:
+        with ExitStack() as stack:
+            many = [stack.enter_context(kept.connect()).info.backend_pid for _ in range(10)]
+        for pid in many[-2:]:  # the first to come back
+            await_end_of(operator, pid)
+        monkeypatch.setattr(keeping, "_IDLE", 0.0)
+        with kept.connect() as connection:
+            assert connection.info.backend_pid not in many
+        for pid in many:
+            await_end_of(operator, pid)
+
+
+def await_end_of(operator: psycopg.Connection[Any], pid: int) -> None:
+    deadline = time.monotonic() + 10
+    while operator.execute("SELECT FROM pg_stat_activity WHERE pid = %s", [pid]).fetchone() is not None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_opening_a_given_database_makes_the_tables(server: Server) -> None:

@@ -1,11 +1,12 @@
 """Where the database is, how a session with it is set up, and what its errors mean."""
 
 import re
-import select
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, LiteralString
 
 import psycopg
@@ -18,6 +19,7 @@ from rowcall.config import Settings
 from rowcall.errors import Final, Retryable, RowcallError
 from rowcall.model import Code
 from rowcall.store.grants import require_grants
+from rowcall.store.keeping import Keep, has_spoken
 from rowcall.store.migrate import migrate
 
 _OLDEST = 15
@@ -35,21 +37,21 @@ _CLIENT: dict[str, Any] = {
 # The server's side: values mean the same everywhere, and the claims of a client that vanished are free in seconds.
 # Rows are looked up by key or place, thousands at a time: that must not turn into a scan of the whole target.
 # Set by a statement, not at connecting: poolers such as PgBouncer refuse options that they don't know.
-_SESSION: LiteralString = """
-    SELECT set_config('timezone', 'UTC', false),
-           set_config('datestyle', 'ISO, YMD', false),
-           set_config('extra_float_digits', '1', false),
-           set_config('random_page_cost', '1.1', false),
-           set_config('client_connection_check_interval', '500ms', false),
-           set_config('tcp_keepalives_idle', '2', false),
-           set_config('tcp_keepalives_interval', '1', false),
-           set_config('tcp_keepalives_count', '3', false),
-           set_config('tcp_user_timeout', '5s', false),
-           set_config('idle_in_transaction_session_timeout', %s, false)
-"""
-_NO_ENDLESS_BATCH = "SELECT set_config('transaction_timeout', '15min', false)"  # from PostgreSQL 17 on
+_SETTINGS = {
+    "timezone": "UTC",
+    "datestyle": "ISO, YMD",
+    "extra_float_digits": "1",
+    "random_page_cost": "1.1",
+    "client_connection_check_interval": "500ms",
+    "tcp_keepalives_idle": "2",
+    "tcp_keepalives_interval": "1",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "5s",
+}
+_SET: LiteralString = "SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) setting (name, value)"
+_NO_ENDLESS_BATCH = {"transaction_timeout": "15min"}  # from PostgreSQL 17 on
 _BATCHES = ("worker", "ingest")
-_NO_WAIT_FOR_DISK = "SET synchronous_commit TO off"
+_NO_WAIT_FOR_DISK = {"synchronous_commit": "off"}
 """For rows that are brought in: should the server crash, they come from the file again. Later commits wait for all."""
 
 # PostgreSQL tells why it turned a client away only in words. These won't change by waiting.
@@ -80,21 +82,27 @@ class Database:
     """Starts the server again if it is ours and died."""
     process: str = ""
     """The worker process that the sessions belong to; told in their names."""
+    keep: Keep | None = field(default=None, repr=False, compare=False)
+    """Where sessions wait for their next use. Without it, each is a new one."""
+
+    @contextmanager
+    def keeping(self) -> Generator["Database"]:
+        """The same, with sessions that are used again for as long as this lasts."""
+        keep = Keep()
+        try:
+            yield replace(self, keep=keep)
+        finally:
+            keep.close()
 
     def connect(self, role: str = "command", *, idle_timeout: float = 5) -> Connection[TupleRow]:
-        """A new session, in autocommit. A transaction left idle for longer than `idle_timeout` seconds is ended."""
-        parameters = _parameters(self.url)
+        """A session, in autocommit. A transaction left idle for longer than `idle_timeout` seconds is ended."""
         try:
-            connection = psycopg.connect(self.conninfo(role), autocommit=True)
+            connection = self._session(role)
         except psycopg.OperationalError as error:
-            raise _no_connection(parameters, error) from error
+            raise _no_connection(_parameters(self.url), error) from error
         try:
             _require_version(connection)
-            _set_up(connection, idle_timeout)
-            if role in _BATCHES and connection.info.server_version >= _HAS_TRANSACTION_TIMEOUT:
-                connection.execute(_NO_ENDLESS_BATCH)
-            if role == "ingest":
-                connection.execute(_NO_WAIT_FOR_DISK)
+            connection.execute(*session_settings(idle_timeout, self._settings_for(role, connection)))
         except psycopg.Error as error:
             connection.close()
             raise translated(error) from error
@@ -103,9 +111,25 @@ class Database:
             raise
         return connection
 
+    def _session(self, role: str) -> Connection[TupleRow]:
+        if self.keep is None:
+            return psycopg.connect(self.conninfo(role), autocommit=True)
+        return self.keep.lend(self.conninfo("idle"))
+
+    def _settings_for(self, role: str, connection: Connection[TupleRow]) -> dict[str, str]:
+        has_timeout = connection.info.server_version >= _HAS_TRANSACTION_TIMEOUT
+        return {
+            "application_name": self._name(role),
+            **(_NO_ENDLESS_BATCH if role in _BATCHES and has_timeout else {}),
+            **(_NO_WAIT_FOR_DISK if role == "ingest" else {}),
+        }
+
+    def _name(self, role: str) -> str:
+        return f"rowcall {role} {self.process}".strip()
+
     def conninfo(self, role: str) -> str:
         """The address for sessions with this role."""
-        return _conninfo(_parameters(self.url), f"{role} {self.process}".strip())
+        return _conninfo(self.url, self._name(role))
 
     def pool(self, role: str, size: int) -> ConnectionPool[Connection[TupleRow]]:
         """Sessions to be lent out, in autocommit; not open yet."""
@@ -134,13 +158,14 @@ class Database:
             pause = min(2 * pause, 1.0)
 
 
-def _conninfo(parameters: dict[str, Any], role: str) -> str:
-    ours = {"application_name": f"rowcall {role}", "client_encoding": "UTF8"}
-    return make_conninfo(**{**_CLIENT, **parameters, **ours})
+@lru_cache(64)
+def _conninfo(url: str, name: str) -> str:
+    ours = {"application_name": name, "client_encoding": "UTF8"}
+    return make_conninfo(**{**_CLIENT, **_parameters(url), **ours})
 
 
-def _set_up(connection: Connection[Any], idle_timeout: float = 5) -> None:
-    connection.execute(*session_settings(idle_timeout))
+def _set_up(connection: Connection[Any]) -> None:
+    connection.execute(*session_settings())
 
 
 def _still_there(connection: Connection[Any]) -> None:
@@ -148,15 +173,16 @@ def _still_there(connection: Connection[Any]) -> None:
 
     When it ends a session it says so, or hangs up; between statements it is silent otherwise.
     """
-    said = select.poll()
-    said.register(connection, select.POLLIN)
-    if said.poll(0):
+    if has_spoken(connection.fileno()):
         ConnectionPool.check_connection(connection)
 
 
-def session_settings(idle_timeout: float = 5) -> tuple[LiteralString, list[str]]:
+def session_settings(
+    idle_timeout: float = 5, more: Mapping[str, str] = MappingProxyType({})
+) -> tuple[LiteralString, list[list[str]]]:
     """The statement, with its values, that every session of ours begins with."""
-    return _SESSION, [f"{int(idle_timeout * 1000)}ms"]
+    settings = {**_SETTINGS, "idle_in_transaction_session_timeout": f"{int(idle_timeout * 1000)}ms", **more}
+    return _SET, [list(settings), list(settings.values())]
 
 
 @contextmanager
@@ -169,13 +195,15 @@ def open_database(settings: Settings) -> Generator[Database]:
 @contextmanager
 def reach_database(settings: Settings) -> Generator[Database]:
     """The database of the settings as it is, its tables perhaps not up to date."""
-    if settings.database_url:
-        yield Database(settings.database_url, settings.patience)
-        return
-    from rowcall.store.embedded import embedded_server  # needs flock and a wheel that a given address does without
+    with ExitStack() as stack:
+        if settings.database_url:
+            database = Database(settings.database_url, settings.patience)
+        else:
+            from rowcall.store.embedded import embedded_server  # needs flock and a wheel that an address does without
 
-    with embedded_server(settings.data_dir) as server:
-        yield Database(server.url, settings.patience, server.ensure_running)
+            server = stack.enter_context(embedded_server(settings.data_dir))
+            database = Database(server.url, settings.patience, server.ensure_running)
+        yield stack.enter_context(database.keeping())
 
 
 def is_retryable(error: psycopg.Error) -> bool:

@@ -3,16 +3,17 @@
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeVar
 
-from psycopg import Connection
-from psycopg.rows import class_row, scalar_row
-from psycopg.sql import SQL, Composed, Identifier
+from psycopg import Connection, Cursor
+from psycopg.rows import RowFactory, class_row, scalar_row, tuple_row
+from psycopg.sql import SQL, Composed, Identifier, Literal
 
 from rowcall.errors import Final
 from rowcall.model import Code
 from rowcall.store.queries import query
 
+Row = TypeVar("Row")
 _CLOSED = ("pg_catalog", "information_schema", "rowcall", "rowcall_queue")
 
 
@@ -161,18 +162,17 @@ class Target(Table):
 def describe(connection: Connection[Any], table: str) -> Target:
     """The table of that name, `table` or `schema.table`, with all that it demands of rows."""
     oid, found = _found(connection, table)
-    of = {"oid": oid}
-    plain: tuple[bool, list[str]] = connection.execute(query("target_plain"), of).fetchone() or (False, [])
+    plain: tuple[bool, list[str]] = _about(connection, oid, "target_plain", tuple_row).fetchone() or (False, [])
     return Target(
         schema=found.schema,
         name=found.name,
         kind=found.kind,
         columns=found.columns,
-        unique=tuple(connection.cursor(row_factory=class_row(UniqueIndex)).execute(query("target_unique"), of)),
-        foreign=tuple(connection.cursor(row_factory=class_row(ForeignKey)).execute(query("target_foreign"), of)),
-        checks=tuple(connection.cursor(row_factory=class_row(Check)).execute(query("target_checks"), of)),
-        odd_unique=tuple(connection.cursor(row_factory=class_row(Sameness)).execute(query("target_odd_unique"), of)),
-        exclusions=tuple(connection.cursor(row_factory=scalar_row).execute(query("target_exclusions"), of)),
+        unique=tuple(_about(connection, oid, "target_unique", class_row(UniqueIndex))),
+        foreign=tuple(_about(connection, oid, "target_foreign", class_row(ForeignKey))),
+        checks=tuple(_about(connection, oid, "target_checks", class_row(Check))),
+        odd_unique=tuple(_about(connection, oid, "target_odd_unique", class_row(Sameness))),
+        exclusions=tuple(_about(connection, oid, "target_exclusions", scalar_row)),
         plain=plain[0],
         referred_to=frozenset(plain[1]),
     )
@@ -188,9 +188,18 @@ def _found(connection: Connection[Any], table: str) -> tuple[int, Table]:
     if named is None:
         raise _missing(connection, table)
     oid, schema, name, kind = named
-    cursor = connection.cursor(row_factory=class_row(TargetColumn))
-    columns = cursor.execute(query("target_columns"), {"oid": oid}).fetchall()
+    columns = _about(connection, oid, "target_columns", class_row(TargetColumn)).fetchall()
     return oid, Table(schema=schema, name=name, kind=kind, columns={column.name: column for column in columns})
+
+
+def _about(connection: Connection[Any], oid: int, name: str, made: RowFactory[Row]) -> Cursor[Row]:
+    """What a query tells of a table.
+
+    Most of its time is planning, and a job asks several times. With the number of the table in its text, instead of
+    beside it, PostgreSQL plans it once for a session.
+    """
+    statement = SQL(query(name)).format(oid=Literal(oid))
+    return connection.cursor(row_factory=made).execute(statement, prepare=True)
 
 
 def _quoted(table: str) -> str:

@@ -15,14 +15,14 @@ SELECT a.attname AS name,
        format_type(a.atttypid, a.atttypmod) AS type,
        base.typname AS base,
        a.attnotnull OR t.typnotnull AS not_null,
-       CASE WHEN a.attidentity <> '' THEN format('nextval(%%L::regclass)', pg_get_serial_sequence(a.attrelid::regclass::text, a.attname))
+       CASE WHEN a.attidentity <> '' THEN format('nextval(%L::regclass)', pg_get_serial_sequence(a.attrelid::regclass::text, a.attname))
             WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END AS "default",
        a.attgenerated <> '' AS generated,
        a.attidentity = 'a' AS always,
        CASE WHEN base.typname NOT IN ('int2', 'int4', 'int8') THEN NULL
             WHEN a.attidentity <> '' THEN pg_get_serial_sequence(a.attrelid::regclass::text, a.attname)
             WHEN pg_get_expr(d.adbin, d.adrelid) ~ '^nextval\(''[^'']+''::regclass\)$' THEN (
-                SELECT format('%%I.%%I', n.nspname, s.relname) FROM pg_depend e JOIN pg_class s ON s.oid = e.refobjid
+                SELECT format('%I.%I', n.nspname, s.relname) FROM pg_depend e JOIN pg_class s ON s.oid = e.refobjid
                 JOIN pg_namespace n ON n.oid = s.relnamespace
                 WHERE e.classid = 'pg_attrdef'::regclass AND e.objid = d.oid AND s.relkind = 'S') END AS sequence,
        CASE WHEN base.typname IN ('varchar', 'bpchar') AND m.typmod > 4 THEN m.typmod - 4 END AS max_length,
@@ -43,7 +43,7 @@ JOIN pg_type k ON k.oid = CASE WHEN e.typtype = 'd' THEN e.typbasetype ELSE e.oi
 CROSS JOIN LATERAL (SELECT CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END AS typmod) m
 LEFT JOIN pg_collation o ON o.oid = a.attcollation
 LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-WHERE a.attrelid = %(oid)s AND a.attnum > 0 AND NOT a.attisdropped
+WHERE a.attrelid = {oid} AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum
 
 -- target_unique --
@@ -55,7 +55,7 @@ SELECT c.relname AS name,
        i.indisprimary AS primary,
        i.indimmediate AS immediate
 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-WHERE i.indrelid = %(oid)s AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
+WHERE i.indrelid = {oid} AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
     AND NOT EXISTS (SELECT FROM unnest(i.indkey::int2[], i.indcollation::oid[]) k (attnum, by)
                     JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum WHERE k.by <> a.attcollation)
 ORDER BY i.indisprimary DESC, c.relname
@@ -77,7 +77,7 @@ SELECT c.relname AS name,
        pg_get_expr(i.indpred, i.indrelid) AS condition,
        i.indnullsnotdistinct AS nulls_equal
 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-WHERE i.indrelid = %(oid)s AND i.indisunique AND i.indisvalid
+WHERE i.indrelid = {oid} AND i.indisunique AND i.indisvalid
     AND (i.indpred IS NOT NULL OR i.indexprs IS NOT NULL OR i.indnullsnotdistinct
         OR EXISTS (SELECT FROM unnest(i.indkey::int2[], i.indcollation::oid[]) k (attnum, by)
                    JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum WHERE k.by <> a.attcollation))
@@ -85,7 +85,7 @@ ORDER BY c.relname
 
 -- target_exclusions --
 -- The exclusion constraints of a table.
-SELECT conname FROM pg_constraint WHERE conrelid = %(oid)s AND contype = 'x' ORDER BY conname
+SELECT conname FROM pg_constraint WHERE conrelid = {oid} AND contype = 'x' ORDER BY conname
 
 -- target_plain --
 -- Whether nothing but constraints has a say in what a table takes from us, and the columns of it that others refer to.
@@ -102,7 +102,7 @@ SELECT c.relkind = 'r' AND NOT (c.relispartition OR c.relhassubclass OR c.relhas
                            OR NOT coalesce((to_jsonb(k)->>'conenforced')::boolean, true))) AS plain,
        ARRAY(SELECT DISTINCT a.attname::text FROM pg_constraint k JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY (k.confkey)
              WHERE k.contype = 'f' AND k.confrelid = c.oid) AS referred_to
-FROM pg_class c WHERE c.oid = %(oid)s
+FROM pg_class c WHERE c.oid = {oid}
 
 -- target_foreign --
 -- The foreign keys of a table.
@@ -114,7 +114,7 @@ SELECT k.conname AS name,
              JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = u.attnum ORDER BY u.place) AS table_columns,
        has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(r.oid, 'SELECT') AND NOT row_security_active(r.oid) AS seen
 FROM pg_constraint k JOIN pg_class r ON r.oid = k.confrelid JOIN pg_namespace n ON n.oid = r.relnamespace
-WHERE k.conrelid = %(oid)s AND k.contype = 'f'
+WHERE k.conrelid = {oid} AND k.contype = 'f'
 ORDER BY k.conname
 
 -- target_referrers --
@@ -137,7 +137,7 @@ SELECT k.conname AS name,
        ARRAY(SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)
              ORDER BY a.attnum) AS columns,
        pg_get_expr(k.conbin, k.conrelid) AS expression
-FROM pg_constraint k WHERE k.conrelid = %(oid)s AND k.contype = 'c'
+FROM pg_constraint k WHERE k.conrelid = {oid} AND k.contype = 'c'
     AND coalesce((to_jsonb(k)->>'conenforced')::boolean, true)  -- from PostgreSQL 18 on
 ORDER BY k.conname
 
