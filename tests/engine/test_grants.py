@@ -27,7 +27,7 @@ def clerk(database: Database) -> Generator[Database]:
         GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA rowcall TO clerk;
         """,
     )
-    yield replace(database, url=database.url.replace("postgres@", "clerk@", 1))
+    yield replace(database, url=database.url.replace("postgres@", "clerk@", 1), keep=None)
     sql(database, "DROP OWNED BY clerk; DROP ROLE clerk")
 
 

@@ -96,7 +96,7 @@ def test_what_may_be_referred_to_by_what_can_t_be_seen_is_kept(database: Databas
             GRANT SELECT, INSERT, UPDATE, DELETE ON t TO undoer
             """.encode()
         )
-    undoer = replace(database, url=database.url.replace("postgres@", "undoer@", 1))
+    undoer = replace(database, url=database.url.replace("postgres@", "undoer@", 1), keep=None)
     try:
         job = run_import(undoer, UPSERT, FILE).job
         sql(database, "INSERT INTO c VALUES (3)")

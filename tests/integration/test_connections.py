@@ -222,12 +222,18 @@ def test_sessions_that_ended_or_are_in_the_middle_of_something_are_not_kept(data
             assert elsewhere.info.backend_pid == last
 
 
-def test_idle_sessions_are_few_and_end_after_a_while(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_sessions_are_few_and_end_after_a_while_as_old_ones_do(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with database.keeping() as kept, database.connect() as operator:
         with ExitStack() as stack:
             many = [stack.enter_context(kept.connect()).info.backend_pid for _ in range(10)]
         for pid in many[-2:]:  # the first to come back
             await_end_of(operator, pid)
+        monkeypatch.setattr(keeping, "_OLD", 0.0)
+        with kept.connect() as connection:
+            old = connection.info.backend_pid
+        await_end_of(operator, old)
         monkeypatch.setattr(keeping, "_IDLE", 0.0)
         with kept.connect() as connection:
             assert connection.info.backend_pid not in many

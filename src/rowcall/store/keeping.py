@@ -19,6 +19,8 @@ _MOST = 8
 """Idle sessions of a process; of more than that, those that lie there longest end."""
 _IDLE = 30.0
 """Seconds after which an idle session ends, as soon as another is asked for or given back."""
+_OLD = 300.0
+"""Seconds after which a session isn't used again: roles are dropped and made anew, and what it remembers grows."""
 _NOWHERE = b"none"
 """No address of a server: what is made of it is closed from the first."""
 # DISCARD ALL, but for the plans of functions
@@ -30,10 +32,11 @@ _FORGET = b"""
 
 @dataclass(frozen=True, slots=True)
 class _Idle:
-    """A session that nobody uses, where it leads, and when it came."""
+    """A session that nobody uses, where it leads, and since when it is there and here."""
 
     session: Session
     conninfo: str
+    born: float
     since: float
 
 
@@ -48,16 +51,17 @@ class Keep:
     def lend(self, conninfo: str) -> "Kept":
         """A session in autocommit: the one with this address that was used last, else a new one."""
         while known := self._known(conninfo):
-            if not has_spoken(known.socket):
-                return Kept(known, tuple_row).of(self, conninfo)
-            known.finish()  # between statements, a server speaks only to end the session
-        return Kept.connect(conninfo).of(self, conninfo)
+            if not has_spoken(known.session.socket):
+                return Kept(known.session, tuple_row).of(self, conninfo, known.born)
+            known.session.finish()  # between statements, a server speaks only to end the session
+        return Kept.connect(conninfo).of(self, conninfo, time.monotonic())
 
-    def take_back(self, session: Session, conninfo: str) -> None:
-        """Have a session forget all, and keep it unless it is in the middle of something."""
-        if self._open and _at_rest(session) and _forgets(session):
+    def take_back(self, session: Session, conninfo: str, born: float) -> None:
+        """Have a session forget all, and keep it unless it is old, or in the middle of something."""
+        now = time.monotonic()
+        if self._open and now - born < _OLD and _at_rest(session) and _forgets(session):
             with self._guard:
-                self._idle.append(_Idle(session, conninfo, time.monotonic()))
+                self._idle.append(_Idle(session, conninfo, born, now))
         else:
             session.finish()
         self._end_some()
@@ -67,13 +71,13 @@ class Keep:
         self._open = False
         self._end_some()
 
-    def _known(self, conninfo: str) -> Session | None:
+    def _known(self, conninfo: str) -> _Idle | None:
         self._end_some()
         with self._guard:
             found = next((idle for idle in reversed(self._idle) if idle.conninfo == conninfo), None)
             if found:
                 self._idle.remove(found)
-        return found.session if found else None
+        return found
 
     def _end_some(self) -> None:
         oldest = time.monotonic() - _IDLE
@@ -90,11 +94,12 @@ class Kept(Connection[TupleRow]):
 
     _keep: Keep | None = None
     _conninfo = ""
+    _born = 0.0
 
-    def of(self, keep: Keep, conninfo: str) -> Self:
+    def of(self, keep: Keep, conninfo: str, born: float) -> Self:
         """The same, in autocommit, to be given back."""
         self.autocommit = True
-        self._keep, self._conninfo = keep, conninfo
+        self._keep, self._conninfo, self._born = keep, conninfo, born
         return self
 
     def close(self) -> None:
@@ -102,7 +107,7 @@ class Kept(Connection[TupleRow]):
         session, keep = self.pgconn, self._keep
         if keep and not self.closed:
             self.pgconn = PGconn.connect_start(_NOWHERE)
-            keep.take_back(session, self._conninfo)
+            keep.take_back(session, self._conninfo, self._born)
         super().close()
 
 
