@@ -4,9 +4,11 @@ import re
 import secrets
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import cache
 
 from anyio import to_thread
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rowcall.api import (
@@ -48,6 +50,28 @@ from rowcall.telemetry.tracing import Tracing
 _THREADS = 6
 """That answer requests. They take turns in one interpreter: each more makes all of them wait longer for theirs."""
 _REQUEST_ID = re.compile(r"[\w.:-]{1,128}")
+_PARTS = (
+    imports,
+    items,
+    edits,
+    rejects,
+    preview,
+    moves,
+    fingerprint,
+    undo,
+    columns,
+    templates,
+    values,
+    value_decisions,
+    events,
+    tus,
+    exports,
+    importers,
+    audit,
+    webhooks,
+)
+_WATCHED = (health, metrics)
+"""Whoever asks these may add what keeps caches away."""
 
 
 def create_app(service: Service, *, tracing: Tracing | None = None) -> FastAPI:
@@ -76,6 +100,7 @@ def create_app(service: Service, *, tracing: Tracing | None = None) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,  # the redirect would name whatever host the request says
+        routes=_routes(),
     )
     app.state.service = service
     app.state.watch = events.Watch(service)
@@ -83,34 +108,21 @@ def create_app(service: Service, *, tracing: Tracing | None = None) -> FastAPI:
     guards.install(app, service)
     app.add_middleware(Observed, metrics=measured.http, tracing=tracing)
     app.add_middleware(_RequestIds)
-    parts = (
-        imports,
-        items,
-        edits,
-        rejects,
-        preview,
-        moves,
-        fingerprint,
-        undo,
-        columns,
-        templates,
-        values,
-        value_decisions,
-        events,
-        tus,
-        exports,
-        importers,
-        audit,
-        webhooks,
-    )
-    for part in parts:
-        app.include_router(part.router, dependencies=[Depends(refuse_misplaced), Depends(refuse_others)])
-    app.state.places = Places.of(route for part in (*parts, health, metrics) for route in part.router.routes)
-    for part in (health, metrics):  # whoever asks these may add what keeps caches away
-        app.include_router(part.router)
+    app.state.places = Places.of(route for part in (*_PARTS, *_WATCHED) for route in part.router.routes)
     problems.install(app)
     openapi.install(app, ImportConfig, UrlImport)
     return app
+
+
+@cache
+def _routes() -> list[BaseRoute]:
+    """All that is served. What its parameters are is found out at the first request, once for a process."""
+    router = APIRouter(generate_unique_id_function=openapi.operation_id)
+    for part in _PARTS:
+        router.include_router(part.router, dependencies=[Depends(refuse_misplaced), Depends(refuse_others)])
+    for part in _WATCHED:
+        router.include_router(part.router)
+    return router.routes
 
 
 class _RequestIds:
