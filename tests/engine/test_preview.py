@@ -332,7 +332,6 @@ _ROWS = st.lists(
 )
 
 
-@pytest.mark.takes_turns
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=_ROWS, kind=st.sampled_from(sorted(IMPORTERS)), batch_rows=st.sampled_from([1, 4, 100]), watched=st.booleans()

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, LiteralString
 
 import polars as pl
-import pytest
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 from psycopg.sql import SQL, Identifier
@@ -21,7 +20,6 @@ from rowcall.store.jobs import Job, JobConfig
 from .importing import declared, settings_for, sql
 from .undoing import previewed, undone
 
-pytestmark = pytest.mark.takes_turns
 TABLES: LiteralString = """
     CREATE TYPE mood AS ENUM ('glad', 'so so');
     CREATE TYPE pair AS (a int, b jsonb);
