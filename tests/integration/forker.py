@@ -4,10 +4,15 @@ It gets arguments, environment and the three standard files of a command over th
 answers with exit code and peak memory in KB.
 """
 
+import atexit
+import gc
 import json
 import os
 import socket
 import sys
+import threading
+import traceback
+from contextlib import suppress
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
@@ -23,6 +28,7 @@ def serve(asked: socket.socket) -> None:
     commands = (module.name for module in iter_modules(rowcall.cli.__path__) if module.name not in _APART)
     for name in [*(f"rowcall.cli.{name}" for name in commands), *_LATER]:
         import_module(name)
+    gc.freeze()  # what is loaded stays: commands need not look for garbage in it
     while True:
         message, files, _, _ = socket.recv_fds(asked, 1_000_000, 3)
         if not message:
@@ -46,8 +52,27 @@ def _run(message: Any, files: list[int]) -> None:
     os.environ.clear()
     os.environ.update(message["environment"])
     os.chdir(message["folder"])
-    main()
-    sys.exit()
+    status = 1
+    try:
+        main()
+        status = 0
+    except SystemExit as left:
+        status = left.code if isinstance(left.code, int) else int(left.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    _leave(status)
+
+
+def _leave(status: int) -> None:
+    """End as an interpreter does, but for taking apart what the other process loaded: that takes longest of all."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    atexit._run_exitfuncs()
+    for file in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            file.flush()
+    os._exit(status)
 
 
 if __name__ == "__main__":
