@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ..integration.command import COMMAND, rowcall
+from ..integration.command import rowcall
 from . import parcels
 from .conftest import NewTrial
 from .gate import gate_at
@@ -24,7 +24,7 @@ def test_killed_command_goes_on_when_called_again(
     stop = """TRIGGER stop AFTER UPDATE ON rowcall.batch FOR EACH ROW WHEN (NEW.state = 'done' AND NEW.first_row = 401)
               EXECUTE FUNCTION gate_in_commit()"""
     with gate_at(trial, stop) as gate:
-        importing = trial.spawn([COMMAND, *command], CONFIG=str(config))
+        importing = trial.run(*command, CONFIG=str(config))
         gate.wait()
         importing.kill()
     settings = trial.environment(CONFIG=str(config))

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from datetime import datetime
 
 import pytest
 
@@ -145,11 +146,12 @@ def test_deadlock_with_another_program_is_got_over(new_trial: NewTrial, expected
 def test_lock_timeout_is_waited_out(new_trial: NewTrial, expected: Expected) -> None:
     trial = new_trial("parcel_updates")
     trial.sql("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET lock_timeout = 100', current_database()); END $$")
-    refused: set[int] = set()
+    waits = "SELECT xact_start FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'relation'"
+    refused: set[tuple[datetime]] = set()
     with trial.connect() as holder, trial.connect() as watcher, holder.transaction():
         holder.execute("LOCK TABLE parcel IN SHARE MODE")
         importing = trial.start()
-        wait_for(lambda: refused.update(waiting(watcher, "relation")) or len(refused) >= 4)
+        wait_for(lambda: refused.update(watcher.execute(waits).fetchall()) or len(refused) >= 4)
     assert importing.state() == "COMPLETED_WITH_ERRORS"
     check(trial, expected("parcel_updates"))
 

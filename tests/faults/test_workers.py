@@ -12,7 +12,6 @@ import pytest
 from rowcall.engine import moves
 from rowcall.store import jobs
 
-from ..integration.command import COMMAND
 from .clock import wrong_clock
 from .conftest import NewTrial
 from .gate import gate_at
@@ -183,7 +182,7 @@ def test_worker_beside_a_service_ends_when_that_is_killed(new_trial: NewTrial) -
     trial = new_trial()
     hand_over(trial)
     config = str(trial.data / "rowcall.toml")
-    service = trial.spawn([COMMAND, "serve", "--port", "0", "--workers", "1"], CONFIG=config)
+    service = trial.run("serve", "--port", "0", "--workers", "1", CONFIG=config)
     wait_for(lambda: beating(trial) == 1)
     service.kill()
     wait_for(lambda: beating(trial) == 0)

@@ -23,7 +23,7 @@ from rowcall.store.db import Database
 from rowcall.store.jobs import Job, JobConfig
 
 from ..database import Server
-from .forking import Forked, forked
+from ..forking import Forked, forked
 from .parcels import IMPORTERS
 
 PATIENCE = 60
@@ -119,13 +119,22 @@ class Trial:
             return self.spawn([sys.executable, "-m", "tests.faults.importing", number], extra=extra, **settings)
         errors = self._errors()
         with errors.open("wb") as stderr:
-            process = forked(number, {**os.environ, **self.environment(**settings), "DEED": deed}, stderr)
+            environment = {**os.environ, **self.environment(**settings), "DEED": deed}
+            process = forked(["importing", number], environment, stderr=stderr.fileno())
+        return self._known(Importing(process, errors))
+
+    def run(self, *command: str, **settings: str | int) -> Importing:
+        """A command of ours in the trial's environment; it is killed at the latest when the test ends."""
+        errors = self._errors()
+        with errors.open("wb") as stderr:
+            environment = {**os.environ, **self.environment(**settings)}
+            process = forked(["rowcall", *command], environment, stderr=stderr.fileno())
         return self._known(Importing(process, errors))
 
     def spawn(
         self, command: Sequence[str | Path], *, extra: Mapping[str, str] | None = None, **settings: str | int
     ) -> Importing:
-        """A command in the trial's environment; it is killed at the latest when the test ends."""
+        """The same with any command, in a process that is begun anew."""
         errors = self._errors()
         with errors.open("wb") as stderr:
             process = subprocess.Popen(

@@ -4,7 +4,6 @@ from typing import LiteralString
 
 from rowcall.worker.queue import migrate_queue, nudge
 
-from ..integration.command import COMMAND
 from . import parcels
 from .trial import Importing, Trial, wait_for
 
@@ -27,7 +26,7 @@ def hand_over(trial: Trial) -> None:
 def start_worker(trial: Trial, *, url: str | None = None) -> Importing:
     """A worker that is up."""
     config = str(trial.data / "rowcall.toml")
-    worker = trial.spawn([COMMAND, "worker"], CONFIG=config, DATABASE_URL=url or trial.url)
+    worker = trial.run("worker", CONFIG=config, DATABASE_URL=url or trial.url)
     wait_for(lambda: "worker started" in worker.errors.read_text() or worker.ends())
     assert not worker.ends(), worker.errors.read_text()
     return worker

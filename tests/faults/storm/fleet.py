@@ -26,6 +26,7 @@ from rowcall.store.tenancy import open_to_api
 from rowcall.worker.queue import migrate_queue
 
 from ...database import Server, installed
+from ...forking import Forked, forked
 from ..clock import wrong_clock
 from ..proxy import Proxy
 from ..trial import wait_for
@@ -43,7 +44,7 @@ class Process:
     command: Sequence[str]
     environment: dict[str, str]
     log: Path
-    popen: subprocess.Popen[bytes] | None = None
+    popen: subprocess.Popen[bytes] | Forked | None = None
     said: int = 0
     """How long the log was when it started."""
     stopped: bool = False
@@ -57,13 +58,14 @@ class Process:
             return
         with self.log.open("ab") as log:
             self.said = log.tell()
-            self.popen = subprocess.Popen(
-                [_COMMAND, *self.command],
-                env={**os.environ, "PYTHONFAULTHANDLER": "1", **self.environment},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+            environment = {**os.environ, **self.environment}
+            if "PYTHONPATH" in self.environment:  # that concerns how it is loaded
+                nothing = subprocess.DEVNULL
+                command = [_COMMAND, *self.command]
+                self.popen = subprocess.Popen(command, env=environment, stdin=nothing, stdout=log, stderr=log)
+            else:
+                command, to = ["rowcall", *self.command], log.fileno()
+                self.popen = forked(command, environment, stdout=to, stderr=to)
         self.stopped, self.ending = False, False
 
     @property
@@ -134,8 +136,9 @@ class Fleet:
             if process.runs or process.ending or process.popen is None:
                 continue
             if not process.found_no_database:
-                told = process.log.read_text(errors="replace")[-6000:] if process.popen.returncode < 0 else ""
-                self.trouble.append(f"{process.name} ended by itself with {process.popen.returncode}\n{told}")
+                code = process.popen.poll() or 0
+                told = process.log.read_text(errors="replace")[-6000:] if code < 0 else ""
+                self.trouble.append(f"{process.name} ended by itself with {code}\n{told}")
             process.start()
 
     def end(self) -> None:
