@@ -104,14 +104,17 @@ def _forker() -> tuple[socket.socket, subprocess.Popen[bytes]]:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.settimeout(60)
     with theirs:
-        command = [sys.executable, "-m", "tests.forking", str(theirs.fileno())]
+        # not as a module: commands would tell its name as theirs
+        command = [sys.executable, "-c", f"from tests.forking import serve; serve({theirs.fileno()})"]
         return ours, subprocess.Popen(command, pass_fds=[theirs.fileno()], cwd=_ROOT)
 
 
 # ---------------------------------------------------------------------------------------------------- over there
 
 
-def _serve(asked: socket.socket) -> None:
+def serve(number: int) -> None:
+    """Fork what is asked for over a socket, until it is closed."""
+    asked = socket.socket(fileno=number)
     commands = (module.name for module in iter_modules(rowcall.cli.__path__) if module.name not in _APART)
     for name in [*(f"rowcall.cli.{name}" for name in commands), *_LATER]:
         import_module(name)
@@ -201,7 +204,3 @@ def _leave(status: int) -> None:
         with suppress(OSError):
             file.flush()
     os._exit(status)
-
-
-if __name__ == "__main__":
-    _serve(socket.socket(fileno=int(sys.argv[1])))
