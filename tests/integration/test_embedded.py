@@ -28,7 +28,9 @@ from pathlib import Path
 from rowcall.config import Settings
 from rowcall.store import embedded
 from rowcall.store.db import open_database
-if len(sys.argv) > 2:  # after the imports: that account may have no way to where Python is
+from rowcall.store.queries import query
+query("role_lacks")
+if len(sys.argv) > 2:  # after the imports, and what is read later: that account may have no way to where Python is
     os.setgroups([])
     os.setgid(int(sys.argv[2]))
     os.setuid(int(sys.argv[2]))
