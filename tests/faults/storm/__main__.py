@@ -19,14 +19,12 @@ from .judge import Judge
 from .report import say, write_report
 from .takeover import Takeovers
 
-_PROGRAMS = 2
-"""Of each organisation, that send files at the same time."""
-
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make faults")
     parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--programs", type=int, default=2, help="of each organisation, that send files at a time")
     parser.add_argument("--logs", type=Path, help="keep the logs of all processes in this folder")
     parser.add_argument("--verbose", action="store_true", help="tell each fault as it happens")
     given = parser.parse_args()
@@ -36,7 +34,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="rowcall-storm-") as folder, a_fleet(Path(folder)) as (fleet, calm):
         judge = Judge(fleet, in_calm_weather(calm, fleet.registry, Path(folder) / "calm"))
         try:
-            return _storm(fleet, judge, seed, given.minutes, verbose=given.verbose)
+            return _storm(fleet, judge, seed, given)
         finally:
             for log in Path(folder).glob("*.log") if given.logs else ():
                 shutil.copy(log, given.logs)
@@ -46,25 +44,25 @@ def _leave(*_: object) -> None:
     sys.exit(1)  # everything is cleared away then
 
 
-def _storm(fleet: Fleet, judge: Judge, seed: int, minutes: float, *, verbose: bool) -> int:
+def _storm(fleet: Fleet, judge: Judge, seed: int, given: argparse.Namespace) -> int:
     fleet.start()
     tally, faults, over, began = Tally(), Counter[str](), threading.Event(), time.monotonic()
     takeovers = Takeovers(fleet)
 
     def told(what: str) -> None:
-        if verbose:
+        if given.verbose:
             say(f"{time.monotonic() - began:7.1f} s  {what}")
 
     storm = Storm(fleet, random.Random(seed), takeovers, told)
     organisations = [
         Organisation(name, fleet, judge, tally, random.Random(f"{seed} {name} {program}"), over)
         for name in ORGANISATIONS
-        for program in range(_PROGRAMS)
+        for program in range(given.programs)
     ]
     clients = [threading.Thread(target=one.run, name=one.name, daemon=True) for one in organisations]
     for client in clients:
         client.start()
-    timer = threading.Timer(60 * minutes, over.set)
+    timer = threading.Timer(60 * given.minutes, over.set)
     timer.start()
     try:
         blow_until(storm, over, lambda name: faults.update([name]))
