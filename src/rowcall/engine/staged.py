@@ -92,8 +92,9 @@ def _staged(connection: Connection[Any], work: Work, rows: pl.DataFrame) -> dict
     note = _noting(refused, work, rows)
     for number, error in staging.load(connection, rows):
         note(number, Refused.of(error))
-    matching.match(connection, work.layout)
-    staging.fill(connection, work.layout, {series.name for series in rows if not series.null_count()})
+    full = {series.name for series in rows if not series.null_count()}
+    matching.match(connection, work.layout, full)
+    staging.fill(connection, work.layout, full)
     return refused
 
 

@@ -347,7 +347,6 @@ def _configuration(folder: Path, socket_dir: Path) -> str:
         "work_mem": _kilobytes(memory // 512, 4 * MIB, 32 * MIB),
         "max_wal_size": _kilobytes(disk // 10, GIB, 4 * GIB),
         "min_wal_size": _kilobytes(disk // 100, 80 * MIB, 512 * MIB),
-        "wal_compression": "on",
         "checkpoint_timeout": "15min",
         "jit": "off",
         "timezone": "UTC",

@@ -1,6 +1,6 @@
 """The target's rows that staged rows mean, and whether they would change them."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal, LiteralString
 
@@ -19,10 +19,15 @@ _COMPARED_AS: dict[str, LiteralString] = {
 }
 
 
-def match(connection: Connection[Any], layout: Layout) -> None:
-    """Find the target's row for each staged one, and whether it would change."""
+def match(connection: Connection[Any], layout: Layout, full: Set[str] = frozenset()) -> None:
+    """Find the target's row for each staged one, and whether it would change.
+
+    The columns of `full` have a value in every row: where that is a whole key, none is looked for by a later one.
+    """
     for place, key in enumerate(layout.keys):
         connection.execute(_match_statement(layout, key, layout.keys[:place]))
+        if full.issuperset(key):
+            return
 
 
 def matched_meanwhile(connection: Connection[Any], layout: Layout, numbers: Sequence[Sequence[int]]) -> int:
