@@ -143,11 +143,16 @@ def _not_agreed(
 
 def _fresh(connection: Connection[Any], work: Work, staged: pl.Series, *, changes: bool = False) -> pl.DataFrame:
     """What would become of the staged rows, which have these numbers, if they were written now."""
-    outcomes = writing.outcomes_of(work.layout, _key_fields(work), changes=changes, matched_only=True)
+    outcomes = writing.outcomes_of(work.layout, _key_fields(work), changes=changes, telling=True)
     select = SQL("SELECT {} FROM ({}) outcome").format(SQL(", ").join(map(Identifier, OUTCOME)), outcomes)
-    matched = copy_out(connection, select, list(OUTCOME.items()))
-    created = pl.DataFrame({"row_number": staged.filter(~staged.is_in(matched["row_number"].implode()))})
-    return pl.concat([matched, created.with_columns(pl.lit(Status.CREATED.value).alias("status"))], how="diagonal")
+    told = copy_out(connection, select, list(OUTCOME.items()))
+    same = copy_out(connection, writing.unchanged(work.layout), [("row_number", pl.Int64)])["row_number"]
+    new = staged.filter(~staged.is_in(pl.concat([told["row_number"], same]).implode()))
+    plain = [
+        pl.DataFrame({"row_number": numbers}).with_columns(pl.lit(status.value).alias("status"))
+        for numbers, status in ((same, Status.UNCHANGED), (new, Status.CREATED))
+    ]
+    return pl.concat([told, *plain], how="diagonal")
 
 
 def _without(rows: pl.DataFrame, numbers: Collection[int]) -> pl.Series:

@@ -26,6 +26,11 @@ class Layout:
     """Each row brings a key that is taken once, for ever."""
 
     @property
+    def overwrites(self) -> bool:
+        """Whether a match is written, if there is something new about it."""
+        return self.on_match in ("update", "version")
+
+    @property
     def staged(self) -> tuple[str, ...]:
         """The columns of the temporary table: those brought, and those that PostgreSQL fills for the target's key."""
         own = (*self.target.primary_key, *((self.version,) if self.version else ()))

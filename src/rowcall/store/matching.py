@@ -26,7 +26,7 @@ def match(connection: Connection[Any], layout: Layout, full: Set[str] = frozense
     """
     for place, key in enumerate(layout.keys):
         connection.execute(_match_statement(layout, key, layout.keys[:place]))
-        if full.issuperset(key):
+        if full >= set(key):
             return
 
 
@@ -133,7 +133,7 @@ def _match_statement(layout: Layout, key: tuple[str, ...], earlier: tuple[tuple[
     left = [_without(earlier), *([_UNMATCHED] if earlier else [])]  # a row of the target is matched once
     changed = _changed(layout)
     image = SQL("{} - 'ctid' - 'xmin' - 'tableoid'").format(image_of(layout.target))
-    before = SQL("CASE WHEN {} THEN {} END").format(changed, image) if _writes(layout) else SQL("NULL::jsonb")
+    before = SQL("CASE WHEN {} THEN {} END").format(changed, image) if layout.overwrites else SQL("NULL::jsonb")
     return SQL(
         "INSERT INTO {match} SELECT s.rowcall_number, {key}, t.ctid, t.tableoid, t.xmin, {version}, {changed}, "
         "{before} FROM {stage} s CROSS JOIN {found} WHERE {only}"
@@ -141,16 +141,12 @@ def _match_statement(layout: Layout, key: tuple[str, ...], earlier: tuple[tuple[
         match=MATCH,
         key=key_of(layout, "t"),
         version=SQL("t.{}").format(Identifier(layout.version)) if layout.version else SQL("NULL"),
-        changed=changed if _writes(layout) else SQL("false"),
+        changed=changed if layout.overwrites else SQL("false"),
         before=before,
         stage=STAGE,
         found=found_by(layout, key, latest=layout.version),
         only=SQL(" AND ").join(left),
     )
-
-
-def _writes(layout: Layout) -> bool:
-    return layout.on_match in ("update", "version")
 
 
 def _changed(layout: Layout) -> Composable:

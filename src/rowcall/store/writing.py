@@ -134,12 +134,15 @@ def add_outcomes(
     )
 
 
-def outcomes_of(
-    layout: Layout, key_fields: Sequence[str | None], *, changes: bool, matched_only: bool = False
-) -> Composed:
+def unchanged(layout: Layout) -> Composed:
+    """The numbers of the staged rows that say nothing new about their match, where that would be written."""
+    return SQL("SELECT number FROM {} WHERE {}").format(MATCH, SQL("NOT changed" if layout.overwrites else "false"))
+
+
+def outcomes_of(layout: Layout, key_fields: Sequence[str | None], *, changes: bool, telling: bool = False) -> Composed:
     """The outcomes of the staged rows. What a skip or a refusal of a match says is added to it.
 
-    `key_fields` names the fields of each key.
+    `key_fields` names the fields of each key. `telling`: without those of rows that are created or unchanged.
     """
     said = {
         "skip": ("skipped", "A row with this key exists; it was left as it is."),
@@ -165,9 +168,10 @@ def outcomes_of(
         "(CASE WHEN m.number IS NULL THEN 'created' ELSE {matched} END)::rowcall.status AS status, "
         "{key} AS target_key, {issues} AS issues, m.before, {changes} AS result, "
         "CASE WHEN m.before IS NOT NULL THEN m.stamp END AS seen "
-        "FROM {stage} s {join} {match} m ON m.number = s.rowcall_number"
+        "FROM {stage} s {join} {match} m ON m.number = s.rowcall_number WHERE {only}"
     ).format(
-        join=SQL("JOIN" if matched_only else "LEFT JOIN"),
+        only=SQL("m.changed" if telling and layout.overwrites else "true"),
+        join=SQL("JOIN" if telling else "LEFT JOIN"),
         matched=matched,
         key=SQL("CASE WHEN m.number IS NULL OR {} THEN {} ELSE m.key END").format(
             SQL("m.changed" if layout.version else "false"), key_of(layout, "s")

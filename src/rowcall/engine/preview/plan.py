@@ -45,9 +45,7 @@ def keep_piece(
     counts = {Status(status): count for status, count in outcomes["status"].value_counts().iter_rows()}
     implied = max(_PLAIN, key=lambda status: counts.get(status, 0))
     plain = (pl.col("status") == implied.value) & pl.col("issues").is_null() & pl.col("result").is_null()
-    rest = outcomes.filter(~plain).select(
-        pl.lit(str(work.job.id)).alias("job_id"), pl.lit(0).alias("attempt"), pl.all()
-    )
+    rest = _as_planned(work, outcomes.filter(~plain))
     if rest.height:
         copy_into_own(connection, "outcome", rest)
     is_implied = rest.height < outcomes.height
@@ -59,8 +57,7 @@ def replace_rows(connection: Connection[Any], work: Work, outcomes: pl.DataFrame
     """Replace what is planned for some rows, of a plan that is complete."""
     outcomes = outcomes.sort("row_number")
     connection.execute(query("take_back"), {"id": work.job.id, "numbers": outcomes["row_number"].to_list()})
-    planned = outcomes.select(pl.lit(str(work.job.id)).alias("job_id"), pl.lit(0).alias("attempt"), pl.all())
-    copy_into_own(connection, "outcome", planned)
+    copy_into_own(connection, "outcome", _as_planned(work, outcomes))
     fresh = pl.DataFrame({"number": outcomes["row_number"], "mark": marks_of(_whole(outcomes), found)})
     for batch, marks in plans.pieces_of(connection, work.job.id, outcomes["row_number"].to_list()):
         here = fresh.filter(pl.col("number").is_between(batch.first_row, batch.last_row))
@@ -68,6 +65,15 @@ def replace_rows(connection: Connection[Any], work: Work, outcomes: pl.DataFrame
         plans.replace_piece(connection, work.job.id, batch, marks)
         counts = dict(statuses_of(marks).value_counts().iter_rows())
         plans.recount(connection, work.job.id, batch, counts)
+
+
+def _as_planned(work: Work, outcomes: pl.DataFrame) -> pl.DataFrame:
+    """Outcomes as they are kept, of attempt 0. Those that could be implied tell no key, as if they were."""
+    planned = outcomes.select(pl.lit(str(work.job.id)).alias("job_id"), pl.lit(0).alias("attempt"), pl.all())
+    if "target_key" not in planned.columns:
+        return planned
+    known = ~pl.col("status").is_in([status.value for status in _PLAIN])
+    return planned.with_columns(pl.when(known).then("target_key"))
 
 
 def _whole(outcomes: pl.DataFrame) -> pl.DataFrame:
