@@ -37,16 +37,20 @@ _CLIENT: dict[str, Any] = {
 # The server's side: values mean the same everywhere, and the claims of a client that vanished are free in seconds.
 # Rows are looked up by key or place, thousands at a time: that must not turn into a scan of the whole target.
 # Set by a statement, not at connecting: poolers such as PgBouncer refuse options that they don't know.
+_NOTICED = {
+    "tcp_keepalives_idle": "2",
+    "tcp_keepalives_interval": "1",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "5s",
+}
+"""By which a client that vanished is noticed, also while its session is idle."""
 _SETTINGS = {
     "timezone": "UTC",
     "datestyle": "ISO, YMD",
     "extra_float_digits": "1",
     "random_page_cost": "1.1",
     "client_connection_check_interval": "500ms",
-    "tcp_keepalives_idle": "2",
-    "tcp_keepalives_interval": "1",
-    "tcp_keepalives_count": "3",
-    "tcp_user_timeout": "5s",
+    **_NOTICED,
 }
 _SET: LiteralString = "SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) setting (name, value)"
 _NO_ENDLESS_BATCH = {"transaction_timeout": "15min"}  # from PostgreSQL 17 on
@@ -88,7 +92,7 @@ class Database:
     @contextmanager
     def keeping(self) -> Generator["Database"]:
         """The same, with sessions that are used again for as long as this lasts."""
-        keep = Keep()
+        keep = Keep(_NOTICED)
         try:
             yield replace(self, keep=keep)
         finally:

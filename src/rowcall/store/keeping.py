@@ -7,6 +7,7 @@ has forgotten all else: settings, temporary tables, locks and statements of whoe
 import select
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -24,10 +25,9 @@ _OLD = 300.0
 _NOWHERE = b"none"
 """No address of a server: what is made of it is closed from the first."""
 # DISCARD ALL, but for the plans of functions
-_FORGET = b"""
+_FORGET = """
     CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ROLE; RESET ALL; DEALLOCATE ALL; UNLISTEN *;
-    SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES
-"""
+    SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,10 @@ class _Idle:
 
 
 class Keep:
-    """The idle sessions of a process."""
+    """The idle sessions of a process. While they are here they have these settings, and none of anybody else's."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._forget = "; ".join([_FORGET, *(f"SET {name} TO '{value}'" for name, value in settings.items())]).encode()
         self._idle: list[_Idle] = []
         self._guard = threading.Lock()
         self._open = True
@@ -59,7 +60,7 @@ class Keep:
     def take_back(self, session: Session, conninfo: str, born: float) -> None:
         """Have a session forget all, and keep it unless it is old, or in the middle of something."""
         now = time.monotonic()
-        if self._open and now - born < _OLD and _at_rest(session) and _forgets(session):
+        if self._open and now - born < _OLD and _at_rest(session) and self._forgets(session):
             with self._guard:
                 self._idle.append(_Idle(session, conninfo, born, now))
         else:
@@ -70,6 +71,9 @@ class Keep:
         """End the sessions that are here, and each that comes back later."""
         self._open = False
         self._end_some()
+
+    def _forgets(self, session: Session) -> bool:
+        return session.exec_(self._forget).status == ExecStatus.COMMAND_OK
 
     def _known(self, conninfo: str) -> _Idle | None:
         self._end_some()
@@ -124,7 +128,3 @@ def _at_rest(session: Session) -> bool:
         and session.transaction_status == TransactionStatus.IDLE
         and session.pipeline_status == PipelineStatus.OFF
     )
-
-
-def _forgets(session: Session) -> bool:
-    return session.exec_(_FORGET).status == ExecStatus.COMMAND_OK
