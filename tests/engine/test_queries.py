@@ -16,6 +16,8 @@ from rowcall.store.queries import query
 from rowcall.store.targets import describe
 from rowcall.store.undoing.finding import finding
 from rowcall.store.undoing.slices import Undoing, prepare
+from rowcall.store.undoing.writing import deleting_at_once
+from rowcall.store.undos import Slice
 
 FILLED = """
     INSERT INTO rowcall.file VALUES (repeat('a', 64), 1, '/nowhere');
@@ -100,11 +102,21 @@ def test_an_undo_looks_up_each_row_of_a_slice_by_itself(filled: Connection[Any],
     filled.execute("CREATE TABLE t (id int PRIMARY KEY)")
     what = Undoing(job_id=JOB, target=describe(filled, "t"), referrers=(), which=Wanted())
     prepare(filled)
-    select = SQL("EXPLAIN ") + finding(what, 5000, 5100, lock=True, kept_by=kept_by)
+    select = SQL("EXPLAIN ") + finding(what, Slice(5000, 5100), lock=True, kept_by=kept_by)
     plan = "\n".join(filled.cursor(row_factory=scalar_row).execute(select))
     assert "Index Cond: ((job_id = o.job_id) AND (row_number = o.row_number))" in plan, plan
     assert "Anti Join" not in plan
     assert "Seq Scan" not in plan
+
+
+def test_an_undo_fetches_the_rows_that_it_deletes_from_where_they_are(filled: Connection[Any]) -> None:
+    """Whatever is known of the target: as a join, each slice could read all of it."""
+    filled.execute("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t SELECT generate_series(1, 50000)")
+    what = Undoing(job_id=JOB, target=describe(filled, "t"), referrers=(), which=Wanted())
+    select = SQL("EXPLAIN ") + deleting_at_once(what, 1, Slice(1, 20_000))
+    plan = "\n".join(filled.cursor(row_factory=scalar_row).execute(select))
+    assert "Tid Scan on t" in plan, plan
+    assert "Seq Scan" not in plan, plan
 
 
 NO_ROWS = {"statuses": ["failed"], "code": None, "field": None, "text": None, "edited": False, "most": 100}

@@ -139,6 +139,36 @@ def together(what: Any, many: int) -> None:
         thread.join()
 
 
+@pytest.mark.parametrize(("at_once", "workers"), [(1_000, 1), (7, 1), (3, 4)])
+def test_what_stays_depends_on_neither_slices_nor_workers(database: Database, at_once: int, workers: int) -> None:
+    sql(
+        database,
+        """
+        CREATE TABLE t (id int PRIMARY KEY, name text, parent int) PARTITION BY HASH (id);
+        CREATE TABLE t0 PARTITION OF t FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+        CREATE TABLE t1 PARTITION OF t FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+        CREATE TABLE c (t int CONSTRAINT c_t REFERENCES t);
+        INSERT INTO t VALUES (1, 'one'), (2, 'two')
+        """,
+    )
+    text = "id,name\n" + "".join(f"{n},n{n}\n" for n in range(1, 61))
+    job = run_import(database, UPSERT, text, batch_rows=20).job
+    sql(database, "INSERT INTO c VALUES (11), (30), (30); UPDATE t SET name = 'mine' WHERE id IN (2, 40)")
+    sql(database, "DELETE FROM t WHERE id = 50")
+    job, done = undone(database, UPSERT, job, at_once=at_once, workers=workers)
+    assert (done.deleted, done.restored, done.changed, done.blocked, done.gone) == (54, 1, 2, 2, 1)
+    assert rows(database) == [
+        (1, "one", None),
+        (2, "mine", None),
+        (11, "n11", None),
+        (30, "n30", None),
+        (40, "mine", None),
+    ]
+    sql(database, "DELETE FROM c; UPDATE t SET name = 'n40' WHERE id = 40")
+    job, done = undone(database, UPSERT, job, at_once=at_once, workers=workers)
+    assert (job.state, done.deleted, done.changed) == (State.COMPLETED, 2, 2)
+
+
 def test_rows_that_somebody_writes_during_the_undo_are_kept(database: Database) -> None:
     sql(database, TABLE)
     job = run_import(database, UPSERT, FILE).job

@@ -29,17 +29,19 @@ def begun(database: Database, importer: type[Importer], job: Job, *, partial: bo
         return moves.undo(connection, job, importer, Wanted(**which), partial=partial, account="ann")
 
 
-def work_on(database: Database, importer: type[Importer], job: Job, *, at_once: int = 1_000) -> Job:
+def work_on(database: Database, importer: type[Importer], job: Job, *, at_once: int = 1_000, workers: int = 1) -> Job:
     """A job that is worked on until it ends or waits."""
     with tempfile.TemporaryDirectory() as folder:
-        return run_job(Run(database, importer, settings_for(database, Path(folder), batch_rows=at_once)), job)
+        return run_job(
+            Run(database, importer, settings_for(database, Path(folder), batch_rows=at_once, workers=workers)), job
+        )
 
 
 def undone(
-    database: Database, importer: type[Importer], job: Job, *, at_once: int = 1_000, **options: Any
+    database: Database, importer: type[Importer], job: Job, *, at_once: int = 1_000, workers: int = 1, **options: Any
 ) -> tuple[Job, Undone]:
     """A job that was taken back, and what that came to; what must hold of it holds."""
-    now = work_on(database, importer, begun(database, importer, job, **options), at_once=at_once)
+    now = work_on(database, importer, begun(database, importer, job, **options), at_once=at_once, workers=workers)
     assert not troubles(database, importer, now)
     with database.connect() as connection:
         return now, undos_of(connection, now)[-1]

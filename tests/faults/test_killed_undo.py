@@ -23,8 +23,8 @@ MOMENTS: dict[str, LiteralString] = {
                                WHEN (NEW.row_number = 899)""",
     "counting": """TRIGGER stop BEFORE UPDATE ON rowcall.batch FOR EACH ROW
                    WHEN (NEW.reverted > 0 AND NEW.first_row = 801)""",
-    "between slices": "TRIGGER stop BEFORE UPDATE ON rowcall.undo FOR EACH ROW WHEN (NEW.next_row = 800)",
-    "inside COMMIT": """TRIGGER stop AFTER UPDATE ON rowcall.undo FOR EACH ROW WHEN (NEW.next_row = 800)
+    "between slices": "TRIGGER stop BEFORE UPDATE ON rowcall.undo FOR EACH ROW WHEN (NEW.next_row <= 800)",
+    "inside COMMIT": """TRIGGER stop AFTER UPDATE ON rowcall.undo FOR EACH ROW WHEN (NEW.next_row <= 800)
                         EXECUTE FUNCTION gate_in_commit()""",
     "ending": "TRIGGER stop BEFORE UPDATE ON rowcall.undo FOR EACH ROW WHEN (NEW.completed_at IS NOT NULL)",
     "ending, inside COMMIT": """TRIGGER stop AFTER UPDATE ON rowcall.job FOR EACH ROW WHEN (NEW.state = 'REVERTED')

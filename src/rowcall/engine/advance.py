@@ -40,7 +40,7 @@ from rowcall.engine.pace import Pace
 from rowcall.engine.running import Run, check_stop, scratch_of
 from rowcall.engine.second_look import look_again, plan_together, refers_to_itself, some_failed
 from rowcall.engine.sequences import keep_ahead
-from rowcall.engine.undo.take_back import AT_ONCE, take_back
+from rowcall.engine.undo.take_back import take_back
 from rowcall.engine.values import ask as ask_values
 from rowcall.engine.values.answers import Unsettled
 from rowcall.engine.waiting import decide_waiting
@@ -68,7 +68,7 @@ def advance(run: Run, control: Connection[Any], job: Job) -> Job:
         State.FINGERPRINT_CHECK: _compare,
         State.VALIDATING: _process,
         State.PROCESSING: _process,
-        State.REVERTING: _take_back,
+        State.REVERTING: take_back,
     }
     while (step := steps.get(job.state)) and job.wish is not Wish.HOLD:
         check_stop(run, job)
@@ -257,20 +257,6 @@ def _process(run: Run, control: Connection[Any], job: Job) -> Job:
         look_again(control, work, partial(check_stop, run, job))
     with control.transaction():
         return finish_job(control, job, run.importer)
-
-
-def _take_back(run: Run, control: Connection[Any], job: Job) -> Job:
-    """REVERTING: take back what the job wrote."""
-
-    def tell() -> None:
-        counts = jobs.counts_of(control, job)
-        total = counts.created + counts.updated + counts.reverted
-        run.tell(Progress(phase="undoing", rows=counts.reverted, done=counts.reverted, total=total))
-        if run.yields():
-            run.stop.set()
-
-    most = min(AT_ONCE, run.settings.batch_rows_max)
-    return take_back(control, job, run.importer, partial(check_stop, run, job), tell, most=most)
 
 
 def _all_or_nothing(run: Run, control: Connection[Any], work: Work) -> Job:

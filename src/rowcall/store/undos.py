@@ -41,6 +41,14 @@ class Undo:
     """What it came to, when it is over."""
 
 
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Rows that are taken back together."""
+
+    first: int
+    last: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undone:
     """An undo, and what it came to."""
@@ -106,20 +114,52 @@ def _results(connection: Connection[Any], undo: Undo) -> dict[str, Any]:
     return connection.cursor(row_factory=dict_row).execute(query("undo_results"), given).fetchone() or {}
 
 
-def record(connection: Connection[Any], undo: Undo, first: int, last: int) -> None:
-    """Keep what became of a slice, which is in the temporary tables, and how far the undo is."""
-    given = {"id": undo.job_id, "number": undo.number, "first": first, "last": last, "next_row": first - 1}
-    for name in ("reversals", "free_row_keys", "count_reverted", "go_on_below"):
+def hold(connection: Connection[Any], job_id: UUID) -> Undo | None:
+    """The undo that a job is in, for a slice of it; None when others have moved the job on."""
+    found = connection.cursor(row_factory=dict_row).execute(query("hold_undo"), {"id": job_id}).fetchone()
+    return _undo(found) if found else None
+
+
+def slices(connection: Connection[Any], undo: Undo, most: int) -> list[Slice]:
+    """What a first round has yet to come to: so many rows of a batch at once, the last ones first."""
+    given = {"id": undo.job_id, "below": undo.next_row}
+    return [
+        Slice(max(first, last - most + 1), last)
+        for first, end in connection.execute(query("batches_to_undo"), given).fetchall()
+        for last in range(end, first - 1, -most)
+    ]
+
+
+def next_kept(connection: Connection[Any], undo: Undo, most: int) -> Slice | None:
+    """What a later round comes to next: rows that were kept; None at its end."""
+    given = {"id": undo.job_id, "number": undo.number, "below": undo.next_row}
+    last = connection.cursor(row_factory=scalar_row).execute(query("next_kept"), given).fetchone() or 0
+    return Slice(max(1, last - most + 1), last) if last > 0 else None
+
+
+def hold_slice(connection: Connection[Any], undo: Undo, piece: Slice) -> None:
+    """Keep others from a slice until the transaction ends."""
+    connection.execute(query("hold_batches"), {"id": undo.job_id, "first": piece.first, "last": piece.last})
+
+
+def record(connection: Connection[Any], undo: Undo, piece: Slice) -> None:
+    """Keep what became of a slice, which is in the temporary tables."""
+    given = {"id": undo.job_id, "number": undo.number, "first": piece.first, "last": piece.last}
+    for name in ("reversals", "free_row_keys", "count_reverted"):
         connection.execute(query(name), given)
 
 
-def next_slice(connection: Connection[Any], undo: Undo, most: int) -> tuple[int, int] | None:
-    """The first and last row of what comes next; None at the end of a round. Last rows go first."""
-    last = undo.next_row
-    if undo.round > 1:
-        given = {"id": undo.job_id, "number": undo.number, "below": last}
-        last = connection.cursor(row_factory=scalar_row).execute(query("next_kept"), given).fetchone() or 0
-    return (max(1, last - most + 1), last) if last > 0 else None
+def record_deleted(connection: Connection[Any], undo: Undo, piece: Slice, count: int) -> None:
+    """Keep that rows of a slice, which is of one batch, were created and are deleted now; they are noted already."""
+    given = {"id": undo.job_id, "number": undo.number, "first": piece.first, "last": piece.last, "count": count}
+    for name in ("free_deleted", "count_deleted"):
+        connection.execute(query(name), given)
+
+
+def go_on(connection: Connection[Any], undo: Undo, below: int) -> None:
+    """Note how far the undo is: its round has been through all rows above."""
+    given = {"id": undo.job_id, "number": undo.number, "round": undo.round, "next_row": below}
+    connection.execute(query("go_on_below"), given)
 
 
 def next_round(connection: Connection[Any], undo: Undo) -> bool:

@@ -18,6 +18,7 @@ from rowcall.store.undoing.finding import find, follow_chains
 from rowcall.store.undoing.slices import prepare
 from rowcall.store.undoing.telling import counted, dependents, samples
 from rowcall.store.undoing.writing import differing
+from rowcall.store.undos import Slice
 
 _SAMPLES = 20
 _EVERYTHING = Wanted()
@@ -77,7 +78,7 @@ def preview_undo(
     prepare(connection)
     with connection.transaction(force_rollback=True):
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        find(connection, what, 1, job.row_count or 2**62, lock=False)
+        find(connection, what, Slice(1, job.row_count or 2**62), lock=False)
         follow_chains(connection)
         block(connection, what)
         found: dict[tuple[str | None, bool], int] = {

@@ -4,6 +4,7 @@ A row that was written since by somebody else stays as it is, and so does one th
 refuses to change; it is noted why.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -16,26 +17,60 @@ from rowcall.store.trial import try_in_halves
 from rowcall.store.undoing.blocking import block
 from rowcall.store.undoing.finding import find
 from rowcall.store.undoing.slices import Undoing, count_done, left, refuse
-from rowcall.store.undoing.writing import attempt, differing, statements
+from rowcall.store.undoing.writing import attempt, delete_at_once, differing, statements
+from rowcall.store.undos import Slice, Undo
 from rowcall.store.writing import Dropped
 
 
-def take_slice(connection: Connection[Any], what: Undoing, most: int) -> bool:
-    """Take back the next slice; false when nothing is left to try, or others have moved the job on."""
-    with connection.transaction():
-        undo = undos.under_way(connection, what.job_id)
-        if undo is None:
-            return False
-        piece = undos.next_slice(connection, undo, most)
-        if piece is None:
-            return undos.next_round(connection, undo)
-        connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        kept_by = undo.number if undo.round > 1 else None
-        find(connection, what, *piece, lock=True, kept_by=kept_by)
-        block(connection, what)
-        _reverse(connection, what)
-        undos.record(connection, undo, *piece)
-        return True
+@dataclass(slots=True)
+class Boldness:
+    """Whether to try the short way: for a while not, after it was refused. Says nothing about what comes out."""
+
+    waits: int = 0
+    """Slices until it is tried again."""
+    patience: int = 1
+
+    def dares(self) -> bool:
+        self.waits = max(0, self.waits - 1)
+        return not self.waits
+
+    def learn(self, *, refused: bool) -> None:
+        self.patience = min(64, 2 * self.patience) if refused else 1
+        self.waits = self.patience if refused else 0
+
+
+def take_slice(connection: Connection[Any], what: Undoing, undo: Undo, piece: Slice, boldness: Boldness) -> None:
+    """Take back what can be taken back of a slice, and note it. In a transaction."""
+    undos.hold_slice(connection, undo, piece)
+    connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
+    again = undo.round > 1
+    if (
+        not again
+        and what.is_refused_by_postgres
+        and boldness.dares()
+        and _at_once(connection, what, undo, piece, boldness)
+    ):
+        return
+    find(connection, what, piece, lock=True, kept_by=undo.number if again else None)
+    block(connection, what)
+    _reverse(connection, what)
+    undos.record(connection, undo, piece)
+
+
+def _at_once(connection: Connection[Any], what: Undoing, undo: Undo, piece: Slice, boldness: Boldness) -> bool:
+    """Delete rows that were created without asking first what is in the way; whether nothing is left of the slice."""
+    try:
+        with connection.transaction():
+            due, deleted = delete_at_once(connection, what, undo.number, piece)
+            if deleted:
+                undos.record_deleted(connection, undo, piece, deleted)
+    except psycopg.Error as error:
+        if not is_refusal(error):
+            raise
+        boldness.learn(refused=True)
+        return False
+    boldness.learn(refused=False)
+    return due == deleted
 
 
 def _reverse(connection: Connection[Any], what: Undoing) -> None:

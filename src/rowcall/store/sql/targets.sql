@@ -124,7 +124,9 @@ SELECT k.conname AS name, n.nspname AS table_schema, r.relname AS table_name,
              JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.attnum ORDER BY u.place) AS columns,
        ARRAY(SELECT a.attname::text FROM unnest(k.confkey) WITH ORDINALITY u (attnum, place)
              JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = u.attnum ORDER BY u.place) AS target_columns,
-       k.confdeltype IN ('a', 'r') AS refuses,
+       k.confdeltype IN ('a', 'r') AND coalesce((to_jsonb(k)->>'conenforced')::boolean, true)  -- from PostgreSQL 18 on
+       AND NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgconstraint = k.oid AND g.tgrelid = k.confrelid AND g.tgenabled <> 'O')
+           AS refuses,
        has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(r.oid, 'SELECT') AND NOT row_security_active(r.oid) AS seen
 FROM pg_constraint k JOIN pg_class r ON r.oid = k.conrelid JOIN pg_namespace n ON n.oid = r.relnamespace
 WHERE k.contype = 'f' AND k.conparentid = 0

@@ -11,6 +11,20 @@ SELECT * FROM rowcall.undo
 WHERE job_id = %(id)s AND completed_at IS NULL AND EXISTS (SELECT FROM rowcall.job WHERE id = %(id)s AND state = 'REVERTING')
 FOR UPDATE
 
+-- hold_undo --
+-- The same, for a slice of it: others may have slices at the same time, but nobody ends it before the transaction does.
+SELECT * FROM rowcall.undo
+WHERE job_id = %(id)s AND completed_at IS NULL AND EXISTS (SELECT FROM rowcall.job WHERE id = %(id)s AND state = 'REVERTING')
+FOR KEY SHARE
+
+-- batches_to_undo --
+-- The batches that a first round has yet to come to, the last one first.
+SELECT first_row, least(last_row, %(below)s) FROM rowcall.batch WHERE job_id = %(id)s AND first_row <= %(below)s ORDER BY number DESC
+
+-- hold_batches --
+-- Keep others from the batches of a slice, such as a session that has outlived its process.
+SELECT FROM rowcall.batch WHERE job_id = %(id)s AND last_row >= %(first)s AND first_row <= %(last)s ORDER BY number FOR NO KEY UPDATE
+
 -- undos_of --
 -- The undos of a job with what they came to, the first one first.
 SELECT * FROM rowcall.undo WHERE job_id = %(id)s ORDER BY number
@@ -82,9 +96,22 @@ FROM (
     WHERE x.last_row >= %(first)s AND x.first_row <= %(last)s GROUP BY x.number) c
 WHERE b.job_id = %(id)s AND b.number = c.number
 
+-- free_deleted --
+-- Rows of a slice that were deleted may come again.
+DELETE FROM rowcall.row_key k
+WHERE k.job_id = %(id)s AND k.row_number BETWEEN %(first)s AND %(last)s AND (
+    SELECT v.undo = %(number)s AND v.result = 'deleted' FROM rowcall.reversal v
+    WHERE v.job_id = k.job_id AND v.row_number = k.row_number)
+
+-- count_deleted --
+-- The counts of the batch in which rows were created that are deleted now.
+UPDATE rowcall.batch SET created = created - %(count)s, reverted = reverted + %(count)s, updated_at = clock_timestamp()
+WHERE job_id = %(id)s AND first_row <= %(first)s AND last_row >= %(last)s
+
 -- go_on_below --
--- How far an undo is.
-UPDATE rowcall.undo SET next_row = %(next_row)s WHERE job_id = %(id)s AND number = %(number)s
+-- How far an undo is: a round has been through all rows above.
+UPDATE rowcall.undo SET next_row = least(next_row, %(next_row)s)
+WHERE job_id = %(id)s AND number = %(number)s AND round = %(round)s
 
 -- next_round --
 -- Begin again with what was kept, if something was taken back meanwhile that may have stood in the way.

@@ -33,6 +33,30 @@ WHERE o.job_id = {job} AND o.row_number BETWEEN {first} AND {last} AND o.attempt
     SELECT FROM rowcall.reversal v WHERE v.stamp IS NOT NULL AND v.target_key = o.target_key AND v.stamp = t.xmin
     AND v.stands_for = o.xmin))
 
+-- undoing_at_once --
+-- Delete rows that were created and are as the import left them, and note it: how many are due, found there, deleted.
+-- Where they are is asked row by row, and they are fetched from there: what statistics know of tables that were just filled
+-- has no say. A row that somebody writes meanwhile has another xmin, and is not deleted; then none of it may stay.
+WITH due AS MATERIALIZED (
+    SELECT o.row_number, o.target_key, o.xmin AS stamp, t.ctid AS tid, t.tableoid AS part FROM rowcall.outcome o
+    LEFT JOIN LATERAL (SELECT t.ctid, t.tableoid FROM {own} t
+                       WHERE o.status = 'created' AND {same} AND t.xmin = o.xmin OFFSET 0) t ON true
+    WHERE o.job_id = {job} AND o.row_number BETWEEN {first} AND {last} AND o.attempt > 0
+      AND o.status IN ('created', 'updated') AND {which} AND {open}),
+deleted AS (
+    DELETE FROM {own} t WHERE t.ctid = ANY (ARRAY(SELECT tid FROM due WHERE tid IS NOT NULL))
+      AND t.xmin = ANY (ARRAY(SELECT DISTINCT stamp FROM due)) AND {of_parts} RETURNING 1),
+noted AS (
+    INSERT INTO rowcall.reversal (job_id, row_number, undo, result, target_key)
+    SELECT {job}, row_number, {undo}, 'deleted', target_key FROM due WHERE tid IS NOT NULL
+    ON CONFLICT (job_id, row_number) DO UPDATE SET undo = excluded.undo, result = excluded.result, issue = NULL,
+        stamp = NULL, stands_for = NULL, at = excluded.at)
+SELECT (SELECT count(*) FROM due), (SELECT count(*) FROM due WHERE tid IS NOT NULL), (SELECT count(*) FROM deleted)
+
+-- undoing_of_parts --
+-- That a row `t` of a partitioned table was found in its partition, and not another one in the same place of another.
+(t.tableoid, t.ctid) IN (SELECT part, tid FROM due)
+
 -- undoing_chains --
 -- Rows that only another row of the job has written since will be as they were left when that is taken back.
 UPDATE pg_temp.rowcall_undoing u SET result = NULL, issue = NULL FROM pg_temp.rowcall_undoing x

@@ -17,21 +17,20 @@ from rowcall.store.images import columns_of_image, value_of
 from rowcall.store.queries import query
 from rowcall.store.targets import Target
 from rowcall.store.undoing.slices import Undoing
+from rowcall.store.undos import Slice
 
 _CHANGED = {"code": Code.CHANGED_SINCE, "message": "The target's row was written since by somebody else; it was kept."}
 _LOST = {"code": Code.CHANGED_SINCE, "message": "The table has no longer all columns that this row had; it was kept."}
 
 
-def find(
-    connection: Connection[Any], what: Undoing, first: int, last: int, *, lock: bool, kept_by: int | None = None
-) -> None:
-    """Find the rows between two numbers, with what stands against taking them back; only those that an undo kept."""
+def find(connection: Connection[Any], what: Undoing, piece: Slice, *, lock: bool, kept_by: int | None = None) -> None:
+    """Find the rows of a slice, with what stands against taking them back; only those that an undo kept."""
     connection.execute(query("undoing_forget"))
-    connection.execute(finding(what, first, last, lock=lock, kept_by=kept_by))
+    connection.execute(finding(what, piece, lock=lock, kept_by=kept_by))
     connection.execute("ANALYZE pg_temp.rowcall_undoing (row_number, tid)")
 
 
-def finding(what: Undoing, first: int, last: int, *, lock: bool, kept_by: int | None) -> Composed:
+def finding(what: Undoing, piece: Slice, *, lock: bool, kept_by: int | None) -> Composed:
     """The statement that finds them."""
     target = what.target
     return SQL(query("undoing_find")).format(
@@ -44,10 +43,10 @@ def finding(what: Undoing, first: int, last: int, *, lock: bool, kept_by: int | 
         same=same_row(target),
         lock=SQL(" FOR UPDATE" if lock else ""),
         job=Value(what.job_id),
-        first=Value(first),
-        last=Value(last),
+        first=Value(piece.first),
+        last=Value(piece.last),
         which=which_rows(what.which),
-        open=_is_open(kept_by),
+        open=is_open(kept_by),
     )
 
 
@@ -57,7 +56,7 @@ def follow_chains(connection: Connection[Any]) -> None:
         pass
 
 
-def _is_open(kept_by: int | None) -> Composed:
+def is_open(kept_by: int | None) -> Composed:
     """Whether the row of an outcome `o` was not taken back; with an undo's number, whether that has kept it.
 
     Each row is looked up by itself. Of a table that an undo fills, statistics know nothing of the job: as a join it

@@ -27,6 +27,16 @@ class Undoing:
     referrers: Sequence[Referrer]
     which: Wanted
 
+    @property
+    def is_refused_by_postgres(self) -> bool:
+        """Whether PostgreSQL itself refuses to delete any row that others refer to."""
+        return all(referrer.refuses for referrer in self.referrers)
+
+    @property
+    def refers_to_itself(self) -> bool:
+        """Whether a row of the target may refer to another one."""
+        return any(referrer.is_of(self.target) for referrer in self.referrers)
+
 
 def prepare(connection: Connection[Any]) -> None:
     """Make the temporary tables of this session. Outside a transaction, so that they outlive one that is undone."""

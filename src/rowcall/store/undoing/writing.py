@@ -11,9 +11,39 @@ from rowcall.store.images import columns_of_image, image_of, json_of, value_of
 from rowcall.store.queries import query
 from rowcall.store.targets import TargetColumn
 from rowcall.store.trial import DROPPED
+from rowcall.store.undoing.finding import is_open, same_row, which_rows
 from rowcall.store.undoing.slices import AT, Undoing
+from rowcall.store.undos import Slice
+from rowcall.store.writing import Dropped
 
 _ALL = SQL("true")
+
+
+def delete_at_once(connection: Connection[Any], what: Undoing, undo: int, piece: Slice) -> tuple[int, int]:
+    """Delete what can be deleted of a slice, and note it, in one statement; how many rows it has, and how many went.
+
+    Only where PostgreSQL refuses to delete what others refer to: that isn't asked before.
+    """
+    due, found, deleted = connection.execute(deleting_at_once(what, undo, piece)).fetchone() or (0, 0, 0)
+    if deleted < found:
+        raise Dropped
+    return due, deleted
+
+
+def deleting_at_once(what: Undoing, undo: int, piece: Slice) -> Composed:
+    """That statement."""
+    target = what.target
+    return SQL(query("undoing_at_once")).format(
+        own=target.own_rows,
+        same=same_row(target),
+        job=Value(what.job_id),
+        first=Value(piece.first),
+        last=Value(piece.last),
+        which=which_rows(what.which),
+        open=is_open(None),
+        of_parts=SQL(query("undoing_of_parts") if target.kind == "p" else "true"),
+        undo=Value(undo),
+    )
 
 
 def differing(connection: Connection[Any], what: Undoing) -> dict[str, int]:
