@@ -164,6 +164,7 @@ _UNDO_PREVIEW = {
     "fields": {"name": 11},
     "changed": 1,
     "blocked": 2,
+    "refused": 0,
     "gone": 0,
     "reverted": 0,
     "blockedBy": _BLOCKED_BY,

@@ -54,7 +54,8 @@ def preview_undo_of_import(
 ) -> UndoPreviewAnswer:
     """What an undo would do now: how many rows it would delete and restore, which it would keep, and why.
 
-    Nothing is changed or locked. Rows that somebody changes before the undo comes to them are kept then.
+    Nothing is changed. Where constraints or triggers may refuse, it is done in a transaction that is undone, and rows
+    of the target are locked meanwhile. Rows that somebody changes before the undo comes to them are kept then.
     """
     with at.connection(caller) as connection:
         job = jobs.get_job(connection, str(job_id), organisation=caller.organisation)

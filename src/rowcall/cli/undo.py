@@ -54,7 +54,7 @@ def undo(
             done = _ended(at, now.number)
     if done is None:
         _told(seen, as_json=as_json)
-        raise typer.Exit(2 if seen.changed + seen.blocked else 0)
+        raise typer.Exit(2 if seen.kept else 0)
     _told(done, as_json=as_json)
     if not as_json:
         screen().print(f"Job {done.job_number} is {done.state}.")
@@ -76,7 +76,7 @@ def _told(found: UndoPreview | UndoReceipt, *, as_json: bool) -> None:
 
 
 def _require_possible(seen: UndoPreview) -> None:
-    if not seen.possible and seen.changed + seen.blocked:
+    if not seen.possible and seen.kept:
         raise Final(
             Code.UNDO_INCOMPLETE, seen.reason or "Some rows have to stay.", hint="Take back the others with --partial."
         )
@@ -100,10 +100,14 @@ def _show(console: Console, seen: UndoPreview) -> None:
     if seen.fields:
         told = ", ".join(f"{name} in {count:,}" for name, count in seen.fields.items())
         console.print(f"[dim]restored: {literal(told)}[/]")
-    kept = (seen.changed, "was changed", "were changed"), (seen.blocked, "is referred to", "are referred to")
-    for (count, one, several), by in zip(kept, ("since", "by others"), strict=True):
+    kept = (
+        (seen.changed, "was changed since", "were changed since"),
+        (seen.blocked, "is referred to by others", "are referred to by others"),
+        (seen.refused, "would be refused by the database", "would be refused by the database"),
+    )
+    for count, one, several in kept:
         if count:
-            console.print(f"[yellow]{counted(count, one, several)} {by}, and kept[/]")
+            console.print(f"[yellow]{counted(count, one, several)}, and kept[/]")
     show_dependents(console, seen.blocked_by)
     if seen.gone:
         console.print(f"[dim]{counted(seen.gone, 'is', 'are')} no longer there[/]")

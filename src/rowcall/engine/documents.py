@@ -242,6 +242,7 @@ def undo_preview_document(seen: UndoPreview) -> dict[str, Any]:
         "fields": seen.fields,
         "changed": seen.changed,
         "blocked": seen.blocked,
+        "refused": seen.refused,
         "gone": seen.gone,
         "reverted": seen.reverted,
         "blockedBy": seen.blocked_by,

@@ -78,11 +78,27 @@ def begin(
         "id": job.id,
         "account": account,
         "request_id": request_id,
-        "which": Jsonb({name: getattr(which, name) for name in _ASKED}),
+        "which": _asked(which),
         "partial": partial,
         "came_from": job.state,
     }
     connection.execute(query("begin_undo"), given)
+
+
+def begin_trial(connection: Connection[Any], job: Job, which: Wanted) -> Undo:
+    """An undo that is tried: in a transaction that is undone."""
+    connection.execute(query("try_undo"), {"id": job.id, "which": _asked(which), "came_from": job.state})
+    return tried(connection, job.id)
+
+
+def tried(connection: Connection[Any], job_id: UUID) -> Undo:
+    """The undo that is tried, and how far it is."""
+    (found,) = connection.cursor(row_factory=dict_row).execute(query("tried_undo"), {"id": job_id}).fetchall()
+    return _undo(found)
+
+
+def _asked(which: Wanted) -> Jsonb:
+    return Jsonb({name: getattr(which, name) for name in _ASKED})
 
 
 def under_way(connection: Connection[Any], job_id: UUID) -> Undo | None:
@@ -103,13 +119,14 @@ def _undo(row: dict[str, Any]) -> Undo:
 
 
 def _undone(connection: Connection[Any], job: Job, undo: Undo) -> Undone:
-    results = undo.results or _results(connection, undo)
+    results = undo.results or results_of(connection, undo)
     told = [str(job.id), job.file_sha256, undo.number, sorted(results.items())]
     digest = hashlib.sha256(msgspec.json.encode(told)).hexdigest()
     return Undone(undo=undo, **{name: value for name, value in results.items() if name != "sum"}, digest=digest)
 
 
-def _results(connection: Connection[Any], undo: Undo) -> dict[str, Any]:
+def results_of(connection: Connection[Any], undo: Undo) -> dict[str, Any]:
+    """What an undo has come to so far."""
     given = {"id": undo.job_id, "number": undo.number}
     return connection.cursor(row_factory=dict_row).execute(query("undo_results"), given).fetchone() or {}
 
@@ -169,7 +186,7 @@ def next_round(connection: Connection[Any], undo: Undo) -> bool:
 
 def end(connection: Connection[Any], undo: Undo) -> None:
     """The undo is over."""
-    results = Jsonb(_results(connection, undo))
+    results = Jsonb(results_of(connection, undo))
     connection.execute(query("end_undo"), {"id": undo.job_id, "number": undo.number, "results": results})
 
 

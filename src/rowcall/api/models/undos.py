@@ -77,6 +77,8 @@ class UndoPreviewAnswer(Wire):
     """Rows that were written since by somebody else: they are kept."""
     blocked: int
     """Rows that others refer to: they are kept."""
+    refused: int
+    """Rows that the database would refuse to change, by a constraint or a trigger: they are kept."""
     gone: int
     """Rows that are no longer there."""
     reverted: int

@@ -49,6 +49,8 @@ class UndoPreview(Wire, frozen=True, kw_only=True):
     """The columns that would be restored, with in how many rows."""
     changed: int
     blocked: int
+    refused: int = 0
+    """Rows that the database would refuse to change."""
     gone: int
     reverted: int
     """Rows of the job that were taken back already."""
@@ -56,6 +58,11 @@ class UndoPreview(Wire, frozen=True, kw_only=True):
     samples: list[UndoSample] = []
     until: datetime | None = None
     """When the job is removed, and can't be taken back any more."""
+
+    @property
+    def kept(self) -> int:
+        """Rows that should be taken back and would stay as they are."""
+        return self.changed + self.blocked + self.refused
 
 
 class UndoReceipt(Wire, frozen=True, kw_only=True):

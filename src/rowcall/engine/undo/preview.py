@@ -1,12 +1,13 @@
-"""What an undo would do now."""
+"""What an undo would do now: told by queries where they tell all, else by doing it in a transaction that is undone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from psycopg import Connection
 
 from rowcall.engine.undo.possible import incomplete, nothing_to_undo, require_possible, what_of
+from rowcall.engine.undo.reverse import take_all
 from rowcall.errors import Final
 from rowcall.importer import Importer
 from rowcall.model import Code
@@ -14,13 +15,15 @@ from rowcall.store import jobs, undos
 from rowcall.store.grid import Wanted
 from rowcall.store.jobs import Job
 from rowcall.store.undoing.blocking import block
+from rowcall.store.undoing.doubting import may_be_refused
 from rowcall.store.undoing.finding import find, follow_chains
-from rowcall.store.undoing.slices import prepare
-from rowcall.store.undoing.telling import counted, dependents, samples
+from rowcall.store.undoing.slices import Undoing, prepare
+from rowcall.store.undoing.telling import counted, dependents, samples, take_results
 from rowcall.store.undoing.writing import differing
 from rowcall.store.undos import Slice
 
 _SAMPLES = 20
+_KEPT = ("changed", "blocked", "refused")
 _EVERYTHING = Wanted()
 
 
@@ -28,26 +31,32 @@ _EVERYTHING = Wanted()
 class UndoPreview:
     """What an undo would do now, by the same look at the target that the undo itself takes."""
 
-    to_delete: int
-    to_restore: int
-    fields: dict[str, int]
+    to_delete: int = 0
+    to_restore: int = 0
+    fields: dict[str, int] = field(default_factory=dict[str, int])
     """The columns that would be restored, with in how many rows."""
-    changed: int
-    blocked: int
-    gone: int
-    reverted: int
+    changed: int = 0
+    blocked: int = 0
+    refused: int = 0
+    """Rows that the database would refuse to change."""
+    gone: int = 0
+    reverted: int = 0
     """Rows that were taken back already."""
-    blocked_by: list[dict[str, Any]]
-    samples: list[dict[str, Any]]
+    blocked_by: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    samples: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     """Some of the rows that would be kept, as they were and as they are."""
-    refusal: str | None
+    refusal: str | None = None
     """Why it would not be done."""
-    until: datetime | None
+    until: datetime | None = None
     """When the job goes, and what it knows of the target with it."""
 
     @property
     def reversible(self) -> int:
         return self.to_delete + self.to_restore
+
+    @property
+    def kept(self) -> int:
+        return self.changed + self.blocked + self.refused
 
 
 def preview_undo(
@@ -59,7 +68,7 @@ def preview_undo(
     partial: bool = False,
     retention_days: int | None = None,
 ) -> UndoPreview:
-    """What an undo would do now. Nothing is locked, and nothing stays."""
+    """What an undo would do now. Nothing stays of it; rows are locked only where it has to be tried."""
     reverted = jobs.counts_of(connection, job).reverted
     days = importer.retention_days or retention_days
     until = job.completed_at + timedelta(days=days) if job.completed_at and days else None
@@ -71,32 +80,65 @@ def preview_undo(
     except Final as error:
         if error.code != Code.UNDO_NOT_POSSIBLE:
             raise
-        return UndoPreview(
-            to_delete=0, to_restore=0, fields={}, changed=0, blocked=0, gone=0, reverted=reverted, blocked_by=[],
-            samples=[], refusal=error.message, until=until,
-        )  # fmt: skip
+        return UndoPreview(reverted=reverted, refusal=error.message, until=until)
     prepare(connection)
+    seen, in_doubt = _looked(connection, job, what)
+    if in_doubt:
+        seen = _tried(connection, job, what, seen)
+    in_part = importer.atomic and not partial and seen.kept
+    refusal = incomplete(importer, seen.kept).message if in_part else None
+    return replace(seen, reverted=reverted, refusal=refusal, until=until)
+
+
+def _looked(connection: Connection[Any], job: Job, what: Undoing) -> tuple[UndoPreview, bool]:
+    """What queries tell, and whether PostgreSQL may say otherwise."""
     with connection.transaction(force_rollback=True):
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        find(connection, what, Slice(1, job.row_count or 2**62), lock=False)
+        find(connection, what, _all_of(job), lock=False)
         follow_chains(connection)
         block(connection, what)
         found: dict[tuple[str | None, bool], int] = {
             (result, created): count for result, created, count in counted(connection)
         }
-        kept = {
-            result: found.get((result, True), 0) + found.get((result, False), 0) for result in ("changed", "blocked")
-        }
-        in_part = importer.atomic and not partial and any(kept.values())
-        return UndoPreview(
+        changed, blocked, gone = (
+            found.get((result, True), 0) + found.get((result, False), 0) for result in ("changed", "blocked", "gone")
+        )
+        seen = UndoPreview(
             to_delete=found.get((None, True), 0),
             to_restore=found.get((None, False), 0),
             fields=differing(connection, what),
-            **kept,
-            gone=found.get(("gone", True), 0) + found.get(("gone", False), 0),
-            reverted=reverted,
+            changed=changed,
+            blocked=blocked,
+            gone=gone,
             blocked_by=dependents(connection),
-            samples=[row for result in kept for row in samples(connection, what, result, _SAMPLES)],
-            refusal=incomplete(importer, sum(kept.values())).message if in_part else None,
-            until=until,
+            samples=_samples(connection, what),
         )
+        return seen, may_be_refused(connection, what, seen.fields, deletes=seen.to_delete > 0)
+
+
+def _tried(connection: Connection[Any], job: Job, what: Undoing, seen: UndoPreview) -> UndoPreview:
+    """What it comes to when it is done, in a transaction that is undone."""
+    with connection.transaction(force_rollback=True):
+        undo = undos.begin_trial(connection, job, what.which)
+        take_all(connection, what, undo)
+        results = undos.results_of(connection, undo)
+        find(connection, what, _all_of(job), lock=False, kept_by=undo.number)
+        follow_chains(connection)
+        stay = differing(connection, what)  # what was refused is as it was
+        take_results(connection, what)
+        fields = {name: count - stay.get(name, 0) for name, count in seen.fields.items()}
+        return UndoPreview(
+            to_delete=results["deleted"],
+            to_restore=results["restored"],
+            fields={name: count for name, count in fields.items() if count > 0},
+            **{name: results[name] for name in ("changed", "blocked", "refused", "gone", "blocked_by")},
+            samples=_samples(connection, what),
+        )
+
+
+def _all_of(job: Job) -> Slice:
+    return Slice(1, job.row_count or 2**62)
+
+
+def _samples(connection: Connection[Any], what: Undoing) -> list[dict[str, Any]]:
+    return [row for result in _KEPT for row in samples(connection, what, result, _SAMPLES)]

@@ -4,7 +4,7 @@ A row that was written since by somebody else stays as it is, and so does one th
 refuses to change; it is noted why.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import psycopg
@@ -37,6 +37,22 @@ class Boldness:
     def learn(self, *, refused: bool) -> None:
         self.patience = min(64, 2 * self.patience) if refused else 1
         self.waits = self.patience if refused else 0
+
+
+AT_ONCE = 20_000
+"""The most rows of a slice."""
+
+
+def take_all(connection: Connection[Any], what: Undoing, undo: Undo) -> None:
+    """Take back all rows, round after round, as a trial. In a transaction."""
+    boldness = Boldness()
+    for piece in undos.slices(connection, undo, AT_ONCE):
+        take_slice(connection, what, undo, piece, boldness)
+    while undos.next_round(connection, undo):
+        undo = undos.tried(connection, what.job_id)
+        while piece := undos.next_kept(connection, undo, AT_ONCE):
+            take_slice(connection, what, undo, piece, boldness)
+            undo = replace(undo, next_row=piece.first - 1)
 
 
 def take_slice(connection: Connection[Any], what: Undoing, undo: Undo, piece: Slice, boldness: Boldness) -> None:

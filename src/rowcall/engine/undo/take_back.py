@@ -14,7 +14,7 @@ from psycopg import Connection
 from rowcall.engine.running import Run, check_stop
 from rowcall.engine.undo.passage import Passage
 from rowcall.engine.undo.possible import incomplete, what_of
-from rowcall.engine.undo.reverse import Boldness, take_slice
+from rowcall.engine.undo.reverse import AT_ONCE, Boldness, take_slice
 from rowcall.engine.workers import work_together
 from rowcall.errors import Final
 from rowcall.model import Code, Progress, State
@@ -22,9 +22,6 @@ from rowcall.store import jobs, undos
 from rowcall.store.jobs import Job
 from rowcall.store.undoing.slices import Undoing, prepare
 from rowcall.store.undos import Undo, Undone
-
-AT_ONCE = 20_000
-"""The most rows of a slice."""
 
 
 def take_back(run: Run, control: Connection[Any], job: Job) -> Job:

@@ -5,6 +5,16 @@ SELECT %(id)s, coalesce((SELECT max(number) FROM rowcall.undo WHERE job_id = %(i
        %(which)s, %(partial)s, %(came_from)s, coalesce(max(last_row), 0), coalesce(sum(reverted), 0)
 FROM rowcall.batch WHERE job_id = %(id)s
 
+-- try_undo --
+-- An undo that is only tried, in a transaction that is undone: nobody sees it, and it is over before it begins.
+INSERT INTO rowcall.undo (job_id, number, account, which, partial, came_from, next_row, standing, completed_at)
+SELECT %(id)s, 0, '', %(which)s, true, %(came_from)s, coalesce(max(last_row), 0), coalesce(sum(reverted), 0), now()
+FROM rowcall.batch WHERE job_id = %(id)s
+
+-- tried_undo --
+-- The undo that is tried.
+SELECT * FROM rowcall.undo WHERE job_id = %(id)s AND number = 0
+
 -- undo_under_way --
 -- The undo that a job is in. Whoever asks holds it until the transaction ends.
 SELECT * FROM rowcall.undo

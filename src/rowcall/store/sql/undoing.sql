@@ -156,3 +156,22 @@ FROM (SELECT * FROM pg_temp.rowcall_undoing WHERE result = {result} ORDER BY row
 JOIN rowcall.outcome o ON o.job_id = {job} AND o.row_number = u.row_number AND o.attempt > 0
 JOIN rowcall.edited_row r ON r.job_id = {job} AND r.number = u.row_number
 JOIN {own} t ON {at} ORDER BY 1
+
+-- undoing_swayed --
+-- Whether something else than constraints has a say in what is deleted from a table, and in what is updated in it.
+WITH parts AS (SELECT to_regclass(%(table)s)::oid AS oid UNION SELECT relid FROM pg_partition_tree(to_regclass(%(table)s))),
+own AS (SELECT g.tgtype FROM pg_trigger g JOIN parts p ON p.oid = g.tgrelid WHERE NOT g.tgisinternal AND g.tgenabled <> 'D')
+SELECT odd OR EXISTS (SELECT FROM own WHERE tgtype & 8 <> 0), odd OR EXISTS (SELECT FROM own WHERE tgtype & 16 <> 0) FROM (
+    SELECT bool_or(c.relhasrules OR row_security_active(c.oid)) AS odd FROM pg_class c WHERE c.oid IN (SELECT oid FROM parts)) o
+
+-- undoing_in_doubt --
+-- Whether a constraint may refuse what a row that is to be restored had.
+SELECT EXISTS (
+    SELECT FROM pg_temp.rowcall_undoing u
+    JOIN rowcall.outcome o ON o.job_id = {job} AND o.row_number = u.row_number AND o.attempt > 0, {image}
+    WHERE NOT u.created AND u.result IS NULL AND ({refused}))
+
+-- undoing_kept --
+-- What was kept in a trial, and why.
+UPDATE pg_temp.rowcall_undoing u SET result = v.result, issue = v.issue
+FROM rowcall.reversal v WHERE v.job_id = %(id)s AND v.row_number = u.row_number

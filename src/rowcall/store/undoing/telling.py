@@ -17,6 +17,11 @@ def counted(connection: Connection[Any]) -> list[tuple[str | None, bool, int]]:
     return connection.execute(query("undoing_counts")).fetchall()
 
 
+def take_results(connection: Connection[Any], what: Undoing) -> None:
+    """Let the rows that were found be told as a trial has kept them."""
+    connection.execute(query("undoing_kept"), {"id": what.job_id})
+
+
 def dependents(connection: Connection[Any]) -> list[dict[str, Any]]:
     """What refers to rows that were created: the foreign keys, how many rows they block, by how many rows of theirs."""
     return connection.cursor(row_factory=dict_row).execute(query("undoing_dependents")).fetchall()
