@@ -167,7 +167,7 @@ SELECT odd OR EXISTS (SELECT FROM own WHERE tgtype & 8 <> 0), odd OR EXISTS (SEL
 -- undoing_in_doubt --
 -- Whether a constraint may refuse what a row that is to be restored had.
 SELECT EXISTS (
-    SELECT FROM pg_temp.rowcall_undoing u
+    SELECT FROM pg_temp.rowcall_undoing u JOIN {own} t ON {at}
     JOIN rowcall.outcome o ON o.job_id = {job} AND o.row_number = u.row_number AND o.attempt > 0, {image}
     WHERE NOT u.created AND u.result IS NULL AND ({refused}))
 
