@@ -78,6 +78,7 @@ class Code(StrEnum):
     NOT_APPLIED = "NOT_APPLIED"
     CHANGED_SINCE = "CHANGED_SINCE"
     HAS_DEPENDENTS = "HAS_DEPENDENTS"
+    LATER_VERSION = "LATER_VERSION"
     DRIFTED = "DRIFTED"
 
     # an import that can't go on, or can't begin

@@ -79,7 +79,7 @@ def test_rows_that_others_refer_to_are_kept(table: Database) -> None:
     job = run_import(table, UPSERT, FILE + "4,cuatro,4\n").job
     sql(table, "INSERT INTO c VALUES (1, 3), (2, 3), (3, 1)")
     seen = previewed(table, UPSERT, job)
-    assert seen.blocked_by == [{"table": "public.c", "constraint": "c_t", "blocked": 1, "dependents": 2}]
+    assert seen.blocked_by == [{"table": "public.c", "constraint": "c_t", "job": None, "blocked": 1, "dependents": 2}]
     assert (seen.to_delete, seen.to_restore, seen.blocked) == (1, 1, 1)
     now, done = undone(table, UPSERT, job)
     assert (done.deleted, done.restored, done.blocked, done.blocked_by) == (1, 1, 1, seen.blocked_by)
@@ -124,6 +124,28 @@ def test_versions_are_removed(database: Database) -> None:
     assert undone(database, importer, second)[0].state is State.REVERTED
     assert sql(database, "SELECT id, version, name FROM v ORDER BY 1, 2") == [(1, 1, "a"), (2, 1, "b")]
     assert undone(database, importer, first)[0].state is State.REVERTED
+
+
+def test_an_earlier_version_waits_for_the_later_ones(database: Database) -> None:
+    sql(database, "CREATE TABLE v (id int, version int, name text, PRIMARY KEY (id, version))")
+    importer = declared("v", key="id", on_match=Version(), id=Integer(), name_=Text())
+    first = run_import(database, importer, "id,name\n1,a\n2,b\n3,c\n").job
+    second = run_import(database, importer, "id,name\n1,d\n").job
+    sql(database, "INSERT INTO v VALUES (3, 7, 'by hand')")
+    seen = previewed(database, importer, first)
+    assert (seen.to_delete, seen.blocked) == (1, 2)
+    about = {"table": "public.v", "constraint": None, "blocked": 1, "dependents": 1}
+    assert seen.blocked_by == [{**about, "job": second.number}, {**about, "job": None}]
+    assert [(kept["row"], kept["issue"]["code"], kept["issue"]["message"]) for kept in seen.samples] == [
+        (1, "LATER_VERSION", f"A later version of it is there, written by job {second.number}; it was kept."),
+        (3, "LATER_VERSION", "A later version of it is there; it was kept."),
+    ]
+    now, done = undone(database, importer, first)
+    assert (now.state, done.deleted, done.blocked, done.blocked_by) == (State.COMPLETED, 1, 2, seen.blocked_by)
+    assert undone(database, importer, second)[0].state is State.REVERTED
+    sql(database, "DELETE FROM v WHERE version = 7")
+    assert undone(database, importer, first)[0].state is State.REVERTED
+    assert sql(database, "SELECT * FROM v") == []
 
 
 @pytest.mark.parametrize("text", ["id,parent\n3,\n4,3\n5,4\n6,3\n", "id,parent\n6,3\n5,4\n4,3\n3,\n"])

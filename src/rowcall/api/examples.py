@@ -132,7 +132,9 @@ _RECEIPT = {
     "undos": [],
     "fingerprint": None,
 }
-_BLOCKED_BY = [{"table": "public.comments", "constraint": "comments_user_fkey", "blocked": 2, "dependents": 5}]
+_BLOCKED_BY = [
+    {"table": "public.comments", "constraint": "comments_user_fkey", "job": None, "blocked": 2, "dependents": 5}
+]
 _UNDO_RECEIPT = {
     "jobId": _ID,
     "jobNumber": "BU20261116000001",

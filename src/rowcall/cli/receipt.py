@@ -86,8 +86,12 @@ def show_undo(console: Console, done: UndoReceipt) -> None:
 
 
 def show_dependents(console: Console, found: list[Dependents]) -> None:
-    """What refers to rows that therefore stay."""
+    """What refers to rows that therefore stay, or is a later version of them."""
     for each in found:
+        if each.constraint is None:
+            by = f", written by job {each.job}: take that back first" if each.job else ""
+            console.print(f"  [dim]{counted(each.blocked, 'has', 'have')} later versions{literal(by)}[/]")
+            continue
         one, several = f"row of {each.table} refers", f"rows of {each.table} refer"
         many = f"an unknown number of {several}" if each.dependents is None else counted(each.dependents, one, several)
         told = f"{many} to {each.blocked:,} of them ({each.constraint})"

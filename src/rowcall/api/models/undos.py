@@ -30,11 +30,13 @@ class UndoRequest(Wire):
 
 
 class DependentsAnswer(Wire):
-    """Rows that refer to rows of the target, which therefore stay."""
+    """Rows that refer to rows of the target, or are later versions of them: these therefore stay."""
 
     table: str
-    constraint: str
-    """The foreign key."""
+    constraint: str | None
+    """The foreign key; null for later versions."""
+    job: str | None = None
+    """The number of the job that wrote later versions, where that is known: take it back first."""
     blocked: int
     """How many rows stay because of it."""
     dependents: int | None

@@ -10,10 +10,13 @@ from rowcall.client.answers.wire import Wire
 
 
 class Dependents(Wire, frozen=True, kw_only=True):
-    """Rows that refer to rows of the target, which therefore stay."""
+    """Rows that refer to rows of the target, or are later versions of them: these therefore stay."""
 
     table: str
-    constraint: str
+    constraint: str | None = None
+    """The foreign key; none for later versions."""
+    job: str | None = None
+    """The number of the job that wrote later versions, where that is known: take it back first."""
     blocked: int
     dependents: int | None = None
 

@@ -5,14 +5,14 @@ from typing import Any
 from psycopg import Connection
 
 from rowcall.errors import Final
-from rowcall.importer import Importer, ItemImporter, WholeFileImporter
+from rowcall.importer import Importer, ItemImporter, Version, WholeFileImporter
 from rowcall.model import Code
 from rowcall.store import undos
 from rowcall.store.grid import Wanted
 from rowcall.store.jobs import Job
 from rowcall.store.referrers import referrers_of
 from rowcall.store.targets import describe
-from rowcall.store.undoing.slices import Undoing
+from rowcall.store.undoing.slices import Undoing, Versions
 from rowcall.words import counted
 
 
@@ -51,7 +51,20 @@ def what_of(connection: Connection[Any], job: Job, importer: type[Importer], whi
         told = f"{importer.target} {lacking}: which row became which of its rows is not known."
         raise Final(Code.UNDO_NOT_POSSIBLE, told)
     require_stamps(connection, job)
-    return Undoing(job_id=job.id, target=target, referrers=referrers_of(connection, target), which=which)
+    return Undoing(
+        job_id=job.id,
+        target=target,
+        referrers=referrers_of(connection, target),
+        which=which,
+        versions=_versions(importer),
+    )
+
+
+def _versions(importer: type[Importer]) -> Versions | None:
+    if not isinstance(importer.on_match, Version):
+        return None
+    keys = tuple(tuple(importer.fields[name].column for name in key) for key in importer.keys)
+    return Versions(importer.on_match.column, keys)
 
 
 def nothing_to_undo(job: Job) -> Final:

@@ -60,12 +60,7 @@ def take_slice(connection: Connection[Any], what: Undoing, undo: Undo, piece: Sl
     undos.hold_slice(connection, undo, piece)
     connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
     again = undo.round > 1
-    if (
-        not again
-        and what.is_refused_by_postgres
-        and boldness.dares()
-        and _at_once(connection, what, undo, piece, boldness)
-    ):
+    if not again and what.needs_no_asking and boldness.dares() and _at_once(connection, what, undo, piece, boldness):
         return
     find(connection, what, piece, lock=True, kept_by=undo.number if again else None)
     block(connection, what)

@@ -45,11 +45,11 @@ SELECT count(*) FILTER (WHERE v.result = 'deleted') AS deleted, count(*) FILTER 
        count(*) FILTER (WHERE v.result = 'changed') AS changed, count(*) FILTER (WHERE v.result = 'blocked') AS blocked,
        count(*) FILTER (WHERE v.result = 'refused') AS refused, count(*) FILTER (WHERE v.result = 'gone') AS gone,
        coalesce(sum(hashtextextended(concat_ws(' ', v.row_number, v.result, v.target_key::text), 0)::numeric), 0)::text AS sum,
-       (SELECT coalesce(jsonb_agg(to_jsonb(b) ORDER BY b.table, b.constraint), '[]') FROM (
-           SELECT d ->> 'table' AS table, d ->> 'constraint' AS constraint, count(*) AS blocked,
+       (SELECT coalesce(jsonb_agg(to_jsonb(b) ORDER BY b.table, b.constraint, b.job), '[]') FROM (
+           SELECT d ->> 'table' AS table, d ->> 'constraint' AS constraint, d ->> 'job' AS job, count(*) AS blocked,
                   sum((d ->> 'rows')::bigint)::bigint AS dependents
            FROM rowcall.reversal w, jsonb_array_elements(w.issue -> 'metadata' -> 'dependents') d
-           WHERE w.job_id = %(id)s AND w.undo = %(number)s AND w.result = 'blocked' GROUP BY 1, 2) b) AS blocked_by
+           WHERE w.job_id = %(id)s AND w.undo = %(number)s AND w.result = 'blocked' GROUP BY 1, 2, 3) b) AS blocked_by
 FROM rowcall.reversal v WHERE v.job_id = %(id)s AND v.undo = %(number)s
 
 -- is_to_undo --

@@ -79,6 +79,21 @@ NOT EXISTS (
         SELECT FROM rowcall.outcome o
         WHERE o.job_id = {job} AND o.row_number = x.row_number AND o.attempt > 0 AND ({elsewhere}))))
 
+-- undoing_later --
+-- The rows of which there are later versions that will stay, with the jobs of the organisation that wrote these, as far as
+-- transactions tell.
+INSERT INTO pg_temp.rowcall_blocking
+SELECT u.row_number, jsonb_build_object('table', {name}, 'constraint', NULL, 'job', w.number, 'rows', count(*)),
+       CASE count(*) WHEN 1 THEN 'A later version of it is there' ELSE count(*) || ' later versions of it are there' END
+       || coalesce(', written by job ' || w.number, '')
+FROM pg_temp.rowcall_undoing u JOIN {own} t ON {at} JOIN {own} d ON {same} AND d.{version} > t.{version}
+LEFT JOIN (SELECT b.stamp, min(j.number) AS number FROM rowcall.batch b JOIN rowcall.job j ON j.id = b.job_id
+           WHERE j.organisation_id = (SELECT organisation_id FROM rowcall.job WHERE id = {job}) GROUP BY 1) w ON w.stamp = d.xmin
+WHERE u.created AND u.result IS NULL AND NOT EXISTS (
+    SELECT FROM pg_temp.rowcall_undoing x
+    WHERE x.tid = d.ctid AND x.part = d.tableoid AND x.result IS NULL AND x.created)
+GROUP BY u.row_number, w.number
+
 -- undoing_unseen --
 -- Rows of which it can't be seen whether something refers to them.
 INSERT INTO pg_temp.rowcall_blocking
@@ -87,8 +102,9 @@ SELECT u.row_number, {told}::jsonb, {said} FROM pg_temp.rowcall_undoing u WHERE 
 -- undoing_blocked --
 -- Rows that something refers to stay, and it is said what.
 UPDATE pg_temp.rowcall_undoing u SET result = 'blocked', issue = jsonb_build_object(
-    'code', {code}, 'message', f.said || '; it was kept.', 'metadata', jsonb_build_object('dependents', f.told))
-FROM (SELECT row_number, string_agg(said, '; ' ORDER BY said) AS said, jsonb_agg(told ORDER BY said) AS told
+    'code', CASE WHEN f.versions THEN {later} ELSE {dependents} END, 'message', f.said || '; it was kept.', 'metadata', jsonb_build_object('dependents', f.told))
+FROM (SELECT row_number, string_agg(said, '; ' ORDER BY said) AS said, jsonb_agg(told ORDER BY said) AS told,
+             bool_and(told ->> 'constraint' IS NULL) AS versions
       FROM pg_temp.rowcall_blocking GROUP BY 1) f
 WHERE u.row_number = f.row_number AND u.result IS NULL
 
@@ -144,10 +160,11 @@ SELECT count(*) FROM pg_temp.rowcall_undone
 SELECT result, created, count(*) FROM pg_temp.rowcall_undoing GROUP BY 1, 2
 
 -- undoing_dependents --
--- What refers to rows that were created: the foreign keys, how many rows they block, by how many rows of theirs.
-SELECT b.told ->> 'table' AS table, b.told ->> 'constraint' AS constraint, count(*) AS blocked,
+-- What is in the way of rows that were created: the foreign keys, or the jobs that wrote later versions; how many rows
+-- they block, by how many rows of theirs.
+SELECT b.told ->> 'table' AS table, b.told ->> 'constraint' AS constraint, b.told ->> 'job' AS job, count(*) AS blocked,
        sum((b.told ->> 'rows')::bigint)::bigint AS dependents
-FROM pg_temp.rowcall_blocking b GROUP BY 1, 2 ORDER BY 1, 2
+FROM pg_temp.rowcall_blocking b GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 
 -- undoing_samples --
 -- Some rows that are kept, as they were before the import and as they are now.

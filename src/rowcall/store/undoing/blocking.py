@@ -1,4 +1,4 @@
-"""Which rows can't be deleted because others refer to them, whatever the foreign key would do about it."""
+"""Which rows can't be deleted: others refer to them, whatever foreign keys would do about it, or are later versions."""
 
 from typing import Any
 
@@ -15,21 +15,23 @@ from rowcall.store.undoing.slices import AT, Undoing
 
 
 def block(connection: Connection[Any], what: Undoing) -> None:
-    """Find the rows that others refer to.
+    """Find the rows that others refer to, and those of which there are later versions.
 
-    What refers to a row and will be taken back itself doesn't count; who can't be taken back blocks others in turn.
+    What is in a row's way and will be taken back itself doesn't count; who can't be taken back blocks others in turn.
     """
     for referrer in what.referrers:
         if not referrer.is_of(what.target):
             connection.execute(_unseen(referrer) if not referrer.seen else _blocking(what, referrer))
     _set_blocked(connection)
-    own = [referrer for referrer in what.referrers if referrer.is_of(what.target)]
-    while sum(connection.execute(_blocking(what, referrer)).rowcount for referrer in own):
+    own = [_blocking(what, referrer) for referrer in what.referrers if referrer.is_of(what.target)]
+    own += [_later(what, what.versions.column, key) for key in what.versions.keys] if what.versions else []
+    while sum(connection.execute(statement).rowcount for statement in own):
         _set_blocked(connection)
 
 
 def _set_blocked(connection: Connection[Any]) -> None:
-    connection.execute(SQL(query("undoing_blocked")).format(code=Value(Code.HAS_DEPENDENTS.value)))
+    codes = {"later": Value(Code.LATER_VERSION.value), "dependents": Value(Code.HAS_DEPENDENTS.value)}
+    connection.execute(SQL(query("undoing_blocked")).format(**codes))
 
 
 def _blocking(what: Undoing, referrer: Referrer) -> Composed:
@@ -54,6 +56,17 @@ def _will_stay(what: Undoing, referrer: Referrer) -> Composed:
         for own, other in zip(referrer.columns, referrer.target_columns, strict=True)
     )
     return SQL(query("undoing_stays")).format(job=Value(what.job_id), elsewhere=elsewhere)
+
+
+def _later(what: Undoing, version: str, key: tuple[str, ...]) -> Composed:
+    return SQL(query("undoing_later")).format(
+        name=Value(f"{what.target.schema}.{what.target.name}"),
+        own=what.target.own_rows,
+        at=AT,
+        same=SQL(" AND ").join(SQL("d.{0} = t.{0}").format(Identifier(name)) for name in key),
+        version=Identifier(version),
+        job=Value(what.job_id),
+    )
 
 
 def _unseen(referrer: Referrer) -> Composed | SQL:

@@ -18,6 +18,16 @@ AT = SQL("t.ctid = u.tid AND t.tableoid = u.part AND t.xmin = u.now")
 """Where a row of the target is that was found."""
 
 
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """How rows of a target are told to be versions of the same thing."""
+
+    column: str
+    """Which has their number."""
+    keys: tuple[tuple[str, ...], ...]
+    """Columns that they agree in, in one or the other of these ways."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undoing:
     """What is taken back: rows of a job, from a target."""
@@ -26,11 +36,12 @@ class Undoing:
     target: Target
     referrers: Sequence[Referrer]
     which: Wanted
+    versions: Versions | None = None
 
     @property
-    def is_refused_by_postgres(self) -> bool:
-        """Whether PostgreSQL itself refuses to delete any row that others refer to."""
-        return all(referrer.refuses for referrer in self.referrers)
+    def needs_no_asking(self) -> bool:
+        """Whether PostgreSQL itself refuses to delete any row that something stands in the way of."""
+        return self.versions is None and all(referrer.refuses for referrer in self.referrers)
 
     @property
     def refers_to_itself(self) -> bool:

@@ -23,7 +23,7 @@ def take_results(connection: Connection[Any], what: Undoing) -> None:
 
 
 def dependents(connection: Connection[Any]) -> list[dict[str, Any]]:
-    """What refers to rows that were created: the foreign keys, how many rows they block, by how many rows of theirs."""
+    """What is in the way of rows that were created: foreign keys and later versions, with how many rows they block."""
     return connection.cursor(row_factory=dict_row).execute(query("undoing_dependents")).fetchall()
 
 
