@@ -80,6 +80,8 @@ def _later_rounds(run: Run, control: Connection[Any], job: Job, what: Undoing) -
     """Try again what was kept, as long as that takes something back."""
     while _try_kept(control, what, _most(run)):
         _tell(run, control, job)
+        if run.yields():
+            run.stop.set()
         check_stop(run, job)
 
 
