@@ -116,7 +116,7 @@ def test_an_undo_fetches_the_rows_that_it_deletes_from_where_they_are(filled: Co
     select = SQL("EXPLAIN ") + deleting_at_once(what, 1, Slice(1, 20_000))
     plan = "\n".join(filled.cursor(row_factory=scalar_row).execute(select))
     assert "Tid Scan on t" in plan, plan
-    assert "Seq Scan" not in plan, plan
+    assert "Seq Scan on t" not in plan, plan
 
 
 NO_ROWS = {"statuses": ["failed"], "code": None, "field": None, "text": None, "edited": False, "most": 100}
