@@ -13,7 +13,6 @@ from rowcall.store.jobs import Job
 from .importing import declared, run_import, sql
 from .undoing import previewed, undone
 
-pytestmark = pytest.mark.takes_turns
 TABLES: LiteralString = """
     CREATE TABLE p (id int PRIMARY KEY);
     CREATE TABLE t (
