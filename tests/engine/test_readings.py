@@ -5,6 +5,7 @@ from decimal import Decimal as Exact
 from io import BytesIO
 from typing import Any
 
+import polars as pl
 import pytest
 import xlsxwriter
 
@@ -111,6 +112,29 @@ def test_numbers_of_a_workbook_are_not_taken_for_texts_beside_them(database: Dat
     assert caught.value.code == Code.AMBIGUOUS_NUMBERS
     result = run_import(database, NUMBERS, content.getvalue(), read=ReadOptions(decimal=","))
     assert result.values("amount") == list(map(Exact, ("1.5", "1.234", "2000", "7.25", "2.5")))
+
+
+_NDJSON = b"".join(
+    b'{"id": %d, "amount": %b}\n' % (number, amount)
+    for number, amount in enumerate([b'"1,50"', b"1.234", b'"2.000"', b"-25e-1", b"1.5E+1", b"null", b"7"], 1)
+)
+
+
+@pytest.mark.parametrize("many", [1, 100], ids=["few", "many"])
+def test_numbers_of_json_are_not_read_by_a_mark_that_is_told_for_texts(database: Database, many: int) -> None:
+    with_numbers(database)
+    records = b"".join(b'{"id": %d, "amount": 0.125}\n' % number for number in range(1_000, 1_000 + many))
+    result = run_import(database, NUMBERS, _NDJSON + records, read=ReadOptions(decimal=","))
+    amounts = (*map(Exact, ("1.5", "1.234", "2000", "-2.5", "15")), None, Exact(7))
+    assert result.values("amount") == [*amounts, *[Exact("0.125")] * many]
+
+
+def test_numbers_of_a_parquet_file_are_not_read_by_a_mark_that_is_told_for_texts(database: Database) -> None:
+    with_numbers(database)
+    content = BytesIO()
+    pl.DataFrame({"id": [1, 2, 3], "amount": [1.234, -0.5, None]}).write_parquet(content)
+    result = run_import(database, NUMBERS, content.getvalue(), read=ReadOptions(decimal=","))
+    assert result.values("amount") == [Exact("1.234"), Exact("-0.5"), None]
 
 
 def test_whole_numbers_and_texts_keep_their_digits(database: Database) -> None:

@@ -81,6 +81,11 @@ class PointedOptions(ReadOptions):
     """What stands before the fraction of such numbers."""
 
 
+def point_of(options: ReadOptions) -> str:
+    """The mark in numbers that a file stores as such: that of the texts beside them, where it is told."""
+    return options.point if isinstance(options, PointedOptions) else options.decimal or "."
+
+
 @dataclass(frozen=True, slots=True)
 class LocalFile:
     """A plain (not compressed) file on disk, and the name its bringer gave it, which is only a hint."""

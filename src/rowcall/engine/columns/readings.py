@@ -141,7 +141,7 @@ def _refuse_mixed(column: ColumnMapping, counted: Counted) -> None:
             Code.AMBIGUOUS_NUMBERS,
             f"Column {column.header!r} has texts with a decimal comma beside {counted.dotted!r}: a number, whose point "
             "is a decimal mark, or a text, in which it groups digits.",
-            hint="Import the file with --decimal comma: numbers of a workbook are told from its texts then.",
+            hint="Import the file with --decimal comma: its numbers are told from its texts then.",
             over_http=f"Import the file with {in_config('decimal', ',')}: its numbers are told from its texts then.",
         )
 

@@ -23,6 +23,7 @@ from rowcall.formats.reading import (
     Note,
     Reading,
     ReadOptions,
+    point_of,
 )
 from rowcall.model import Code
 
@@ -70,7 +71,7 @@ class _Arrow:
 
     def __init__(self, file: LocalFile, options: ReadOptions, task: str) -> None:
         self.file = file
-        self.limits = options.limits
+        self.limits, self._point = options.limits, point_of(options)
         self.columns: list[Column] = []
         self.position = 0
         self.tell: Callable[[Note], None]
@@ -110,6 +111,9 @@ class _Arrow:
     def _batch(self, rows: Rows, number: int) -> Batch:
         frame = pl.read_ipc_stream(BytesIO(rows.stream))
         frame.columns = [column.name for column in self.columns]
+        if self._point != ".":
+            numbers = [column.name for column in self.columns if column.native == "number"]
+            frame = frame.with_columns(pl.col(numbers).str.replace(".", self._point, literal=True))
         numbers = np.arange(number, number + rows.rows)
         if rows.bad:
             numbers = np.delete(numbers, [row.index for row in rows.bad])

@@ -16,6 +16,7 @@ Record = Mapping[str, msgspec.Raw]
 
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _VALUE = msgspec.json.Decoder(msgspec.Raw)  # checks the grammar and builds nothing
+NUMBERS_BEGIN = "-0123456789"
 _TEXT = msgspec.json.Decoder(str)
 _BRACE = ord("{")
 _BACKSLASH, _COLON, _QUOTE, _SPACE = b'\\:" '
@@ -84,11 +85,16 @@ def _at_the_end(text: bytes, error: str) -> bool:
     return found is None or (int(found[2]) == len(text) and not found[1].startswith("trailing"))
 
 
-def cell_text(value: str) -> str | None:
-    """A value as text: a string without quotes and escapes, null as None, everything else as it stands."""
+def cell_text(value: str, point: str = ".") -> str | None:
+    """A value as text: a string without quotes and escapes, null as None, a number with this decimal mark.
+
+    Everything else is left as it stands.
+    """
     if value[0] == '"':
         return _TEXT.decode(value) if "\\" in value else value[1:-1]
-    return None if value[0] == "n" else value
+    if value[0] == "n":
+        return None
+    return value.replace(".", point) if value[0] in NUMBERS_BEGIN else value
 
 
 def structural_fault(text: bytes, limits: Limits, *, depth: int = 0) -> Fault | None:

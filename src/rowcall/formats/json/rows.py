@@ -18,12 +18,12 @@ from rowcall.formats.reading import (
     Batch,
     Column,
     Detected,
-    Limits,
     LocalFile,
     Note,
     Reading,
     ReadOptions,
     Spans,
+    point_of,
 )
 from rowcall.model import Code
 
@@ -36,14 +36,14 @@ _MOST_ROWS, _MOST_CELLS = 20_000, 1_000_000
 def open_ndjson(file: LocalFile, options: ReadOptions, base: Detected) -> Reading:
     """Open a file with one JSON object per line."""
     start = _start(file)
-    return _reading(file, options.limits, base, lambda: lines_of(file.path, start, options.limits))
+    return _reading(file, options, base, lambda: lines_of(file.path, start, options.limits))
 
 
 def open_json(file: LocalFile, options: ReadOptions, base: Detected) -> Reading:
     """Open a JSON document: an array of objects, an object that holds one, or one object after the other."""
     document = find_records(file.path, _start(file), options)
     detected = replace(base, records=document.records, notes=base.notes + document.notes)
-    return _reading(file, options.limits, detected, lambda: document.elements(options.limits))
+    return _reading(file, options, detected, lambda: document.elements(options.limits))
 
 
 def _start(file: LocalFile) -> int:
@@ -54,8 +54,8 @@ def _start(file: LocalFile) -> int:
     return start
 
 
-def _reading(file: LocalFile, limits: Limits, detected: Detected, source: Source) -> Reading:
-    rows = _Rows(source, limits)
+def _reading(file: LocalFile, options: ReadOptions, detected: Detected, source: Source) -> Reading:
+    rows = _Rows(source, options)
     reading = Reading(file, detected, rows.columns, rows.batches, settle=rows.settle, position=lambda: rows.position)
 
     def tell(note: Note) -> None:
@@ -70,15 +70,15 @@ def _reading(file: LocalFile, limits: Limits, detected: Detected, source: Source
 class _Rows:
     """The rows of one file: reading them again starts anew, but the columns, once seen, stay."""
 
-    def __init__(self, source: Source, limits: Limits) -> None:
+    def __init__(self, source: Source, options: ReadOptions) -> None:
         self.columns: list[Column] = []
         self.position = 0
         self.tell: Callable[[Note], None]
         self._source = source
-        self._limits = limits
+        self._limits, self._point = options.limits, point_of(options)
 
     def batches(self) -> Iterator[Batch]:
-        shape = Shape(self._limits)
+        shape = Shape(self._limits, self._point)
         number = 1
         for item in self._source():
             if isinstance(item, Note):

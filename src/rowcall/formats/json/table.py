@@ -17,6 +17,7 @@ import numpy as np
 
 from rowcall.formats.json.elements import Elements
 from rowcall.formats.json.record import (
+    NUMBERS_BEGIN,
     Fault,
     Record,
     cell_text,
@@ -31,7 +32,7 @@ Kind = Literal["text", "number", "boolean", "json"]
 Cells = list[str | None]
 
 _KINDS: dict[str, Kind] = {
-    **dict.fromkeys("-0123456789", "number"),
+    **dict.fromkeys(NUMBERS_BEGIN, "number"),
     **dict.fromkeys("tf", "boolean"),
     **dict.fromkeys("[{", "json"),
     '"': "text",
@@ -65,8 +66,8 @@ class Decoder:
 class Shape:
     """The keys of the records so far, in order of first sight, and the kinds of value that stood under each."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
+    def __init__(self, limits: Limits, point: str = ".") -> None:
+        self.limits, self.point = limits, point
         self.keys: dict[str, int] = {}
         self.kinds: list[set[Kind]] = []
         self.sparse: list[bool] = []
@@ -166,12 +167,12 @@ def _exact(elements: Elements, shape: Shape, low: int, high: int) -> Piece:
             records[index] = found
         else:
             faults.append((index, too_many_keys(shape.limits)))
-    columns = [[_cell(record.get(key)) for record in records.values()] for key in shape.keys]
+    columns = [[_cell(record.get(key), shape.point) for record in records.values()] for key in shape.keys]
     return Piece(list(records), columns, faults)
 
 
-def _cell(value: msgspec.Raw | None) -> str | None:
-    return None if value is None else cell_text(bytes(value).decode())
+def _cell(value: msgspec.Raw | None, point: str) -> str | None:
+    return None if value is None else cell_text(bytes(value).decode(), point)
 
 
 def _fast(elements: Elements, shape: Shape, low: int, high: int) -> list[Cells] | None:
@@ -219,7 +220,7 @@ def _columns(rows: list[msgspec.Struct], block: bytes, shape: Shape) -> list[Cel
     found: list[_Column] = []
     for index, sparse in enumerate(shape.sparse):
         values = list(map(operator.attrgetter(f"c{index}"), rows))
-        column = _texts(values, sparse=sparse) if shape.plain(index) else _values(values, shape.limits, sparse=sparse)
+        column = _texts(values, sparse=sparse) if shape.plain(index) else _values(values, shape, sparse=sparse)
         if column is None:
             return None
         found.append(column)
@@ -244,14 +245,15 @@ def _texts(values: list[Any], *, sparse: bool) -> _Column:
     return _Column(cells, {'"'} if cells.count(None) < len(cells) else set(), len(values) - missing)
 
 
-def _values(values: list[Any], limits: Limits, *, sparse: bool) -> _Column | None:
+def _values(values: list[Any], shape: Shape, *, sparse: bool) -> _Column | None:
     """Values of any kind; None when nested ones have doubled keys or are too deep, or that is hard to say."""
     joined = b"\0".join(values)  # valid JSON has no NUL byte
     texts = joined.decode().split("\0")
     first = set(map(operator.itemgetter(0), texts))
     inner = possible_keys(joined)
-    if inner is None or not (first.isdisjoint("[{") or nested_sound(texts, limits)):
+    if inner is None or not (first.isdisjoint("[{") or nested_sound(texts, shape.limits)):
         return None
     missing = sum(value is _MISSING for value in values) if sparse else 0
-    cells = cast("Cells", texts) if first.isdisjoint('"n') else list(map(cell_text, texts))
+    as_they_stand = first.isdisjoint('"n' if shape.point == "." else f'"n{NUMBERS_BEGIN}')
+    cells = cast("Cells", texts) if as_they_stand else [cell_text(text, shape.point) for text in texts]
     return _Column(cells, first, len(values) - missing + inner)

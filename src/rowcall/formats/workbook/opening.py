@@ -15,10 +15,10 @@ from rowcall.formats.reading import (
     Format,
     LocalFile,
     Note,
-    PointedOptions,
     Reading,
     ReadOptions,
     Sheet,
+    point_of,
 )
 from rowcall.formats.workbook.sheet_batches import sheet_batches
 from rowcall.formats.workbook.sheet_cells import Cells, SheetSurvey, Workbook
@@ -48,16 +48,11 @@ def _workbook(file: LocalFile, kind: Format, options: ReadOptions) -> Workbook:
     if is_compound:
         _check_encrypted(file)
     elif kind is Format.XLSX:
-        return XlsxWorkbook(file, options.limits, _point(options))
+        return XlsxWorkbook(file, options.limits, point_of(options))
     else:
         with closing(Package(file.path, options.limits)) as package:
             package.check_names()
     return _GuardedWorkbook(file, options)
-
-
-def _point(options: ReadOptions) -> str:
-    """The mark in numbers that are stored as such: that of the texts beside them, where it is told."""
-    return options.point if isinstance(options, PointedOptions) else options.decimal or "."
 
 
 def _check_encrypted(file: LocalFile) -> None:
@@ -74,7 +69,7 @@ class _GuardedWorkbook:
     """A workbook that is read in a child process with a limit on its memory."""
 
     def __init__(self, file: LocalFile, options: ReadOptions) -> None:
-        self._file, self._memory, self._point = file, options.limits.child_memory, _point(options)
+        self._file, self._memory, self._point = file, options.limits.child_memory, point_of(options)
         self.position = 0
         # starting a child takes half a second, so the first one surveys and goes on to the sheet that will be chosen
         self._first: Iterator[object] | None = self._run("survey_and_cells", options.sheet, self._point)
