@@ -349,7 +349,7 @@ def interrupted_by(desk: Desk, monkeypatch: pytest.MonkeyPatch, place: str) -> A
         "rowcall.engine.ingest.add_batch",
         "rowcall.engine.advance.decide_readings",
         "rowcall.engine.advance.decide_duplicates",
-        "rowcall.engine.commit.keep_plan",
+        "rowcall.engine.commit.hold_state",
         "rowcall.engine.advance.finish_job",
     ],
 )
