@@ -41,6 +41,8 @@ FILLED = """
     INSERT INTO rowcall.waiting SELECT md5((1 + n % 20)::text)::uuid, n FROM generate_series(1, 10000) n;
     INSERT INTO rowcall.reversal (job_id, row_number, undo, result)
         SELECT gen_random_uuid(), n, 1, 'deleted' FROM generate_series(1, 5000) n;
+    INSERT INTO rowcall.job_event (job_id, organisation_id, before, after)
+        SELECT id, organisation_id, 'UPLOADED', 'PROCESSING' FROM rowcall.job;
     INSERT INTO rowcall.value_field (job_id, field, asks)
         SELECT md5(n::text)::uuid, field, true FROM generate_series(1, 5000) n, unnest(ARRAY['a', 'b']) field;
     INSERT INTO rowcall.value_mapping (job_id, field, scope, value, folded, digest, occurrences)
@@ -48,7 +50,7 @@ FILLED = """
                1 + n % 7
         FROM generate_series(1, 20000) n;
     ANALYZE rowcall.file, rowcall.job, rowcall.batch, rowcall.row, rowcall.outcome, rowcall.duplicate, rowcall.waiting,
-        rowcall.value_field, rowcall.value_mapping;
+        rowcall.reversal, rowcall.job_event, rowcall.value_field, rowcall.value_mapping;
 """
 JOB = UUID("c4ca4238-a0b9-2382-0dcc-509a6f75849b")  # md5 of 1
 NO_FILTER = dict.fromkeys(["organisation", "state", "importer", "number", "scope"])

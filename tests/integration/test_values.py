@@ -91,7 +91,7 @@ def test_decisions_are_listed_and_revoked(shops: Workspace) -> None:
     [
         (["--set", "country_id:Gondor"], "--set is written so"),
         (["--set", "Gondor=1"], "--set is written so"),
-        (["--set", "country_id:Gondor=77"], "country has no '77'"),
+        (["--set", "country_id:Gondor=77"], "'77' is not in country"),
         (["--ignore", "Gondor"], "--ignore is written so"),
         (["--accept", "country_id:Gondor"], "Nothing is proposed"),
         (["--status", "OPEN"], "UNRESOLVED"),

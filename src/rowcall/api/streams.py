@@ -153,7 +153,7 @@ class ExportStream(Response):
                 "With HTTP/1.0 a stream that was cut off looks like a complete one.",
                 hint="Use HTTP/1.1 (nginx: proxy_http_version 1.1), or POST /v1/exports.",
             )
-        if scope["state"].get("is_head"):
+        if scope.get("state", {}).get("is_head"):
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             return
         with _place(self._organisation, self._weight):

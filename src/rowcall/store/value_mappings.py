@@ -114,8 +114,14 @@ def count_values(connection: Connection[Any], job_id: UUID, field: str) -> None:
 
 
 def name_created(connection: Connection[Any], job_id: UUID) -> None:
-    """Have values that are the same without case and accents create one thing, by the spelling that most rows have."""
+    """Have values that are the same without case and accents create one thing, by the spelling that most rows have.
+
+    Called in a transaction.
+    """
+    # of a table that was just filled, the planner knows nothing: it might hold each value against each other one
+    connection.execute("SET LOCAL enable_nestloop TO off")
     connection.execute(query("name_created"), {"id": job_id})
+    connection.execute("SET LOCAL enable_nestloop TO on")
 
 
 def gathered_fields(connection: Connection[Any], job_id: UUID) -> set[str]:
