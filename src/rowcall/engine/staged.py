@@ -146,7 +146,7 @@ def _fresh(connection: Connection[Any], work: Work, staged: pl.Series, *, change
     outcomes = writing.outcomes_of(work.layout, _key_fields(work), changes=changes, telling=True)
     select = SQL("SELECT {} FROM ({}) outcome").format(SQL(", ").join(map(Identifier, OUTCOME)), outcomes)
     told = copy_out(connection, select, list(OUTCOME.items()))
-    same = copy_out(connection, writing.unchanged(work.layout), [("row_number", pl.Int64)])["row_number"]
+    same = pl.Series("row_number", writing.unchanged(connection, work.layout), dtype=pl.Int64)
     new = staged.filter(~staged.is_in(pl.concat([told["row_number"], same]).implode()))
     plain = [
         pl.DataFrame({"row_number": numbers}).with_columns(pl.lit(status.value).alias("status"))

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+import numpy as np
+import numpy.typing as npt
 import psycopg
 from psycopg import Connection
 from psycopg.sql import SQL, Composable, Composed, Identifier
@@ -134,9 +136,14 @@ def add_outcomes(
     )
 
 
-def unchanged(layout: Layout) -> Composed:
+def unchanged(connection: Connection[Any], layout: Layout) -> npt.NDArray[np.int64]:
     """The numbers of the staged rows that say nothing new about their match, where that would be written."""
-    return SQL("SELECT number FROM {} WHERE {}").format(MATCH, SQL("NOT changed" if layout.overwrites else "false"))
+    if not layout.overwrites:
+        return np.empty(0, np.int64)
+    # as one value: a message for each would cost more than finding them
+    select = SQL("SELECT coalesce(string_agg(int8send(number), ''), '') FROM {} WHERE NOT changed").format(MATCH)
+    (numbers,) = connection.execute(select, binary=True).fetchone() or (b"",)
+    return np.frombuffer(numbers, ">i8").astype(np.int64)
 
 
 def outcomes_of(layout: Layout, key_fields: Sequence[str | None], *, changes: bool, telling: bool = False) -> Composed:
