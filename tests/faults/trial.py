@@ -89,10 +89,17 @@ class Trial:
     importings: list[Importing] = field(default_factory=list[Importing])
 
     def connect(self) -> Connection[TupleRow]:
-        """A session of the harness, which no setting for importers concerns."""
-        return psycopg.connect(
-            self.url, autocommit=True, application_name="harness", options="-c statement_timeout=0 -c lock_timeout=0"
-        )
+        """A session of the harness, which no setting for importers concerns. A server that recovers is waited for."""
+        return wait_for(self._session)
+
+    def _session(self) -> Connection[TupleRow] | None:
+        options = "-c statement_timeout=0 -c lock_timeout=0"
+        try:
+            return psycopg.connect(self.url, autocommit=True, application_name="harness", options=options)
+        except psycopg.OperationalError as error:
+            if "the database system is" not in str(error):
+                raise
+            return None
 
     def sql(self, statement: LiteralString, *values: Any) -> list[Any]:
         """Execute a statement; the values of its first column, if it gives any."""
