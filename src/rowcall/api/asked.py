@@ -52,9 +52,9 @@ def foresee(
     at: Service, caller: Caller, asked: Asked, file_name: str, key: str | None, sha256: str | None = None
 ) -> None:
     """Refuse what would be refused when the file is stored, as far as it can be known; `sha256` once it has come."""
-    marks = asked.fingerprint(file_name, sha256) if sha256 else asked.marks(file_name)
     if not (key or asked.scope is not None or asked.config.template):
         return
+    marks = asked.fingerprint(file_name, sha256) if sha256 else asked.marks(file_name)
     with at.connection(caller) as connection:
         if asked.config.template:
             find_template(connection, caller.organisation, asked.importer, asked.config.template)

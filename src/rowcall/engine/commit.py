@@ -168,15 +168,6 @@ def planned(
     return copy_out(connection, outcomes_select(work.job.id, batch, numbers), list(OUTCOME.items()))
 
 
-def keep_plan(
-    connection: Connection[Any], work: Work, batch: RowBatch, outcomes: pl.DataFrame, found: pl.DataFrame
-) -> None:
-    """Keep what is planned for a batch, unless somebody else did. `found` is what look-ups found."""
-    with connection.transaction():
-        if hold_state(connection, work.job) and claim(connection, work.job, batch.number):
-            keep_piece(connection, work, batch, outcomes, found)
-
-
 def apply(
     connection: Connection[Any],
     work: Work,

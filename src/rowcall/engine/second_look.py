@@ -14,15 +14,15 @@ import polars as pl
 from psycopg import Connection
 
 from rowcall.engine import waiting
-from rowcall.engine.commit import Hopes, Route, apply, commit_next, keep_plan, planned
+from rowcall.engine.commit import Hopes, Route, apply, commit_next, planned
 from rowcall.engine.judge import duplicates, judge, judge_rows, numbered
 from rowcall.engine.preview.drift import agreed, left_behind
-from rowcall.engine.preview.plan import NOTHING_FOUND, looked_up, lookups_elsewhere
+from rowcall.engine.preview.plan import NOTHING_FOUND, keep_piece, looked_up, lookups_elsewhere
 from rowcall.engine.wants import own_constraints, values_that_move
 from rowcall.engine.work import Work
 from rowcall.store import staging
 from rowcall.store.queries import query
-from rowcall.store.rows import RowBatch, all_batches
+from rowcall.store.rows import RowBatch, all_batches, claim, hold_state
 
 _AT_ONCE = 5_000
 
@@ -110,7 +110,16 @@ def plan_together(connection: Connection[Any], work: Work, hopes: Hopes, check: 
         for batch in batches:
             work.scratch.put_plan(batch.number, planned(connection, work, batch), _found(connection, work, batch))
     for batch in batches:
-        keep_plan(connection, work, batch, *work.scratch.plan(batch.number))
+        _keep_plan(connection, work, batch, *work.scratch.plan(batch.number))
+
+
+def _keep_plan(
+    connection: Connection[Any], work: Work, batch: RowBatch, outcomes: pl.DataFrame, found: pl.DataFrame
+) -> None:
+    """Keep what is planned for a batch, unless somebody else did. `found` is what look-ups found."""
+    with connection.transaction():
+        if hold_state(connection, work.job) and claim(connection, work.job, batch.number):
+            keep_piece(connection, work, batch, outcomes, found)
 
 
 def _found(connection: Connection[Any], work: Work, batch: RowBatch) -> pl.DataFrame:
