@@ -46,7 +46,7 @@ ifeq ($(FAULTS),0)
 	@$(BIN)/python -m pytest
 else
 	@log=$$(mktemp); trap 'kill $$storm 2>/dev/null; rm -f $$log' EXIT; \
-	$(BIN)/python -m tests.faults.storm --minutes $(MINUTES) --seed $(or $(SEED),1) --programs 1 >$$log 2>&1 & storm=$$!; \
+	nice -n 10 $(BIN)/python -m tests.faults.storm --minutes $(MINUTES) --seed $(or $(SEED),1) --programs 1 >$$log 2>&1 & storm=$$!; \
 	$(BIN)/python -m pytest; tests=$$?; \
 	echo "make faults, which ran beside the tests:"; wait $$storm; faults=$$?; cat $$log; \
 	exit $$((tests || faults))

@@ -332,7 +332,7 @@ _ROWS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=_ROWS, kind=st.sampled_from(sorted(IMPORTERS)), batch_rows=st.sampled_from([1, 4, 100]), watched=st.booleans()
 )

@@ -25,8 +25,8 @@ from .command import COMMAND
 from .s3 import CREDENTIALS, s3_server
 
 MB = 1 << 20
-CONTENT = b"email,name,role,active\n" + b"".join(
-    b"p%07d@example.org,%s,reader,true\n" % (n, b"x" * 500) for n in range(48_000)
+CONTENT = b"email,name,role,active,notes\n" + b"".join(
+    b"p%07d@example.org,Pat,reader,true,%s\n" % (n, b"x" * 5_400) for n in range(4_800)
 )
 """Three parts and a rest."""
 OTHER = CONTENT[::-1]
@@ -225,7 +225,7 @@ def test_k1_a_server_that_is_killed_has_kept_what_was_durable(
         job = answer.headers["rowcall-import"]
         while (seen := client.get(job).json())["state"] not in ("COMPLETED", "FAILED", "PAUSED"):
             time.sleep(0.2)
-        assert (seen["state"], seen["counts"]["rows"]) == ("COMPLETED", 48_000)
+        assert (seen["state"], seen["counts"]["rows"]) == ("COMPLETED", 4_800)
         assert [path for path in tmp_path.glob("**/incoming/*") if path.is_file()] == []
 
 
