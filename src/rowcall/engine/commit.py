@@ -32,7 +32,8 @@ from rowcall.errors import Retryable
 from rowcall.importer import Lookup
 from rowcall.model import Code, Status
 from rowcall.store import staging, writing
-from rowcall.store.copying import cells_text, copy_in, copy_out
+from rowcall.store.binary import text_arrays
+from rowcall.store.copying import copy_in, copy_out, text_columns
 from rowcall.store.rows import RowBatch, claim, count_outcomes, finish, hold_state, outcomes_select, split
 
 _NO_COPY = psycopg.errors.FeatureNotSupported
@@ -211,10 +212,10 @@ def _straight(
     if held and held.off(created, found).height:
         raise OffPlan
     rows = _filled(connection, work, target_columns(work, good))
-    if copy_in(connection, work.target.identifier, rows) < rows.height:
+    if copy_in(connection, work.target.identifier, rows, work.target.types) < rows.height:
         raise writing.Dropped
     own = work.target.primary_key
-    key = cells_text(rows.select(pl.col(own).cast(pl.String))) if own else pl.lit(None, pl.String)
+    key = text_arrays(rows.select(pl.col(own).cast(pl.String))) if own else pl.lit(None, pl.Binary)
     outcomes = pl.select(
         good["number"].alias("row_number"), pl.lit(Status.CREATED.value).alias("status"), key.alias("target_key")
     )
@@ -240,4 +241,4 @@ def _filled(connection: Connection[Any], work: Work, rows: pl.DataFrame) -> pl.D
 def _with_values(rows: pl.DataFrame, name: str, empty: pl.Series, values: list[str]) -> pl.DataFrame:
     if len(values) == rows.height:
         return rows.with_columns(pl.Series(name, values, dtype=pl.String))
-    return rows.with_columns(rows[name].cast(pl.String).scatter(empty.arg_true(), values))
+    return rows.with_columns(text_columns(rows.select(name))[name].cast(pl.String).scatter(empty.arg_true(), values))

@@ -20,7 +20,8 @@ from rowcall.engine.scratch import Scratch
 from rowcall.errors import Final, Retryable
 from rowcall.formats import Batch, Reading, open_rows
 from rowcall.model import Code
-from rowcall.store.copying import cells_text, jsonb_text
+from rowcall.store.binary import NO_TEXTS, text_arrays
+from rowcall.store.copying import jsonb_text
 from rowcall.store.db import Database
 from rowcall.store.files.filestore import StoredFile, file_store
 from rowcall.store.jobs import Job, set_ingested
@@ -156,7 +157,7 @@ def _rows(batch: Batch, mapped: Sequence[int]) -> pl.DataFrame:
         {
             "number": batch.numbers,
             "line": batch.lines,
-            "cells": cells_text(batch.frame),
+            "cells": text_arrays(batch.frame),
             "problems": none,
             **{str(at): batch.frame.to_series(at) if at < batch.frame.width else none for at in mapped},
         }
@@ -195,15 +196,15 @@ def _bad(batch: Batch) -> pl.DataFrame:
         for bad in batch.bad
     ]
     return pl.DataFrame(
-        records, schema={"number": pl.Int64, "line": pl.Int64, "cells": pl.String, "problems": pl.String}
+        records, schema={"number": pl.Int64, "line": pl.Int64, "cells": pl.Binary, "problems": pl.String}
     )
 
 
-def _cells(cells: tuple[str, ...]) -> str:
+def _cells(cells: tuple[str, ...]) -> bytes:
     if not cells:
-        return "{}"
+        return NO_TEXTS
     frame = pl.DataFrame({str(place): [_storable(cell)] for place, cell in enumerate(cells)})
-    return cells_text(frame).item()
+    return text_arrays(frame).item()
 
 
 def _text(raw: bytes) -> str:

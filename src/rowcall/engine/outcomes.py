@@ -61,4 +61,4 @@ def _json(value: object) -> str | None:
 def add_outcomes(connection: Connection[Any], work: Work, outcomes: pl.DataFrame) -> None:
     """COPY outcomes of the job's rows."""
     if outcomes.height:
-        copy_into_own(connection, "outcome", outcomes.select(pl.lit(str(work.job.id)).alias("job_id"), pl.all()))
+        copy_into_own(connection, "outcome", work.job.id, outcomes)

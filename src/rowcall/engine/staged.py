@@ -28,14 +28,14 @@ _WRITTEN = (Status.CREATED.value, Status.UPDATED.value, Status.UNCHANGED.value)
 
 
 def target_columns(work: Work, good: pl.DataFrame) -> pl.DataFrame:
-    """The values under the names of the target's columns, as texts that PostgreSQL reads."""
+    """The values under the names of the target's columns."""
     named = good.select(pl.col(name).alias(work.importer.fields[name].column) for name in work.fields)
     as_json = [
         name
         for name, dtype in named.schema.items()
         if isinstance(dtype, pl.List) and work.target.columns[name].base in ("json", "jsonb")
     ]
-    return text_columns(named.with_columns(json_text(pl.col(name)) for name in as_json))
+    return named.with_columns(json_text(pl.col(name)) for name in as_json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +83,16 @@ def write_staged(
 
 def _rows(work: Work, good: pl.DataFrame) -> pl.DataFrame:
     rows = target_columns(work, good).insert_column(0, good["number"].alias("rowcall_number"))
-    return rows.with_columns(row_keys(work.layout.keys, rows).alias("rowcall_key")) if work.importer.once else rows
+    if not work.importer.once:
+        return rows
+    return rows.with_columns(row_keys(work.layout.keys, text_columns(rows)).alias("rowcall_key"))
 
 
 def _staged(connection: Connection[Any], work: Work, rows: pl.DataFrame) -> dict[int, Issue]:
     """Put rows into the temporary table, matched and filled; those that it refused, with the reason."""
     refused: dict[int, Issue] = {}
     note = _noting(refused, work, rows)
-    for number, error in staging.load(connection, rows):
+    for number, error in staging.load(connection, work.layout, rows):
         note(number, Refused.of(error))
     full = {series.name for series in rows if not series.null_count()}
     matching.match(connection, work.layout, full)
@@ -182,7 +184,7 @@ def _violating(connection: Connection[Any], work: Work, rows: pl.DataFrame, *, s
     for violation in violations(connection, work.layout, sure=sure):
         fresh = [number for number in violation.numbers if number not in issues]
         found = rows.filter(pl.col("rowcall_number").is_in(fresh))
-        for row in found.iter_rows(named=True):
+        for row in text_columns(found).iter_rows(named=True):
             issues[row["rowcall_number"]] = issue_of_violation(violation, work, row)
     _take_out(connection, work, rows, issues)
     return issues
@@ -254,7 +256,7 @@ def _goes_at_once(connection: Connection[Any], work: Work, numbers: list[int]) -
 
 def _noting(issues: dict[int, Issue], work: Work, rows: pl.DataFrame) -> Callable[[int, Refused], None]:
     def note(number: int, refused: Refused) -> None:
-        issues[number] = issue_of(refused, work, rows.filter(pl.col("rowcall_number") == number))
+        issues[number] = issue_of(refused, work, text_columns(rows.filter(pl.col("rowcall_number") == number)))
 
     return note
 

@@ -150,7 +150,8 @@ def _gather(connection: Connection[Any], work: Work, pieces: Iterable[Piece]) ->
         values = values_of(connection, work, names, piece(needed_for(work, names)))
         values = values.filter(~pl.col("number").is_in(_lost(connection, work, values)))
         with connection.transaction():
-            staging.load(connection, values.rename({"number": "rowcall_number", **{n: fields[n] for n in names}}))
+            rows = values.rename({"number": "rowcall_number", **{name: fields[name] for name in names}})
+            staging.load(connection, layout, rows)
             matching.match(connection, layout)
             changing.add(connection, layout, columns)
     by = {column for name in work.own_lookups for column in work.lookups[name].by}

@@ -1,11 +1,12 @@
-"""Frames to and from PostgreSQL by COPY, as text. No cell passes through a Python object."""
+"""Frames to and from PostgreSQL by COPY. No cell passes through a Python object."""
 
 import re
 import select
 from codecs import BOM_UTF8
 from collections.abc import Generator, Mapping, Sequence
 from io import BytesIO
-from typing import Any
+from typing import Any, Literal
+from uuid import UUID
 
 import msgspec
 import numpy as np
@@ -19,6 +20,8 @@ from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn
 from psycopg.sql import SQL, Composable, Composed, Identifier
 
+from rowcall.store.binary import binary_rows
+
 _SPECIAL = r"[\\\t\n\r]"
 _RAW = ["\\", "\t", "\n", "\r"]
 _ESCAPED = ["\\\\", "\\t", "\\n", "\\r"]
@@ -26,27 +29,60 @@ _UNESCAPES = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r", "\\b": "\b", 
 _NULL = "\\N"
 _COPY_LINE = re.compile(r"^COPY .*?, line (\d+)", re.MULTILINE)
 _PIECE = 500
+_AS_TEXT = SQL("")
+_OWN = {
+    "row": {"job_id": "uuid", "number": "int8", "line": "int8", "cells": "_text", "problems": "jsonb"},
+    "outcome": {
+        "job_id": "uuid",
+        "row_number": "int8",
+        "attempt": "int2",
+        "status": "enum",
+        "target_key": "_text",
+        **dict.fromkeys(("issues", "before", "result"), "jsonb"),
+    },
+}
+"""The types of the columns of tables of ours."""
 
 
-def copy_in(connection: Connection[Any], table: Composed | Identifier, frame: pl.DataFrame) -> int:
-    """COPY the frame into the columns of its names; returns how many rows the table took."""
-    columns = SQL(", ").join(map(Identifier, frame.columns))
-    cursor = connection.cursor()
-    with cursor.copy(SQL("COPY {} ({}) FROM STDIN").format(table, columns)) as copy:
-        copy.write(copy_text(frame))
+def copy_in(
+    connection: Connection[Any],
+    table: Composed | Identifier,
+    frame: pl.DataFrame,
+    types: Mapping[str, str] | None = None,
+) -> int:
+    """COPY the frame into the columns of its names; returns how many rows the table took.
+
+    `types`: what PostgreSQL calls the types of the columns. Where they are told, it goes in binary if it can.
+    """
+    rows = binary_rows(frame, types) if types else None
+    if rows is None:
+        return _send(connection, table, frame.columns, copy_text(frame))
+    return _send(connection, table, frame.columns, rows, SQL(" (FORMAT binary)"))
+
+
+def _send(
+    connection: Connection[Any], table: Composed | Identifier, columns: Sequence[str], rows: bytes, how: SQL = _AS_TEXT
+) -> int:
+    cursor, names = connection.cursor(), SQL(", ").join(map(Identifier, columns))
+    with cursor.copy(SQL("COPY {} ({}) FROM STDIN{}").format(table, names, how)) as copy:
+        copy.write(rows)
     return cursor.rowcount
 
 
-def copy_into_own(connection: Connection[Any], name: str, frame: pl.DataFrame) -> None:
-    """The same into a table of Rowcall's own. Who doesn't own it may not COPY into it, since it has policies."""
+def copy_into_own(connection: Connection[Any], name: Literal["row", "outcome"], job: UUID, frame: pl.DataFrame) -> None:
+    """The same into a table of Rowcall's own, with the job that the rows are of.
+
+    Who doesn't own the table may not COPY into it, since it has policies.
+    """
+    rows, types = frame.select(pl.lit(str(job)).alias("job_id"), pl.all()), _OWN[name]
     table = Identifier("rowcall", name)
     if connection.execute("SELECT row_security_active(%s)", [table.as_string()]).fetchone() != (True,):
-        copy_in(connection, table, frame)
+        copy_in(connection, table, rows, types)
         return
-    columns, staged = SQL(", ").join(map(Identifier, frame.columns)), Identifier("pg_temp", f"rowcall_own_{name}")
+    columns, staged = SQL(", ").join(map(Identifier, rows.columns)), Identifier("pg_temp", f"rowcall_own_{name}")
     select = SQL("SELECT {} FROM {}").format(columns, table)
     connection.execute(SQL("CREATE TEMPORARY TABLE {} ON COMMIT DROP AS {} LIMIT 0").format(staged, select))
-    copy_in(connection, staged, frame)
+    copy_in(connection, staged, rows, types)
     connection.execute(SQL("INSERT INTO {} ({}) SELECT {} FROM {}").format(table, columns, columns, staged))
     connection.execute(SQL("DROP TABLE {}").format(staged))
 
@@ -238,7 +274,10 @@ def _texts(lengths: npt.NDArray[np.int64], text: bytes) -> pl.Series:
 
 
 def copy_taken(
-    connection: Connection[Any], table: Composed | Identifier, rows: pl.DataFrame
+    connection: Connection[Any],
+    table: Composed | Identifier,
+    rows: pl.DataFrame,
+    types: Mapping[str, str] | None = None,
 ) -> list[tuple[int, psycopg.Error]]:
     """COPY what the table takes of the rows; those that it refuses come back with the reason.
 
@@ -250,7 +289,7 @@ def copy_taken(
         part = waiting.pop()
         try:
             with connection.transaction():
-                copy_in(connection, table, part)
+                copy_in(connection, table, part, types)
         except psycopg.Error as error:
             line = _COPY_LINE.search(error.diag.context or "")
             if line is None or (isinstance(error, psycopg.OperationalError) and not _is_beyond_limits(error)):

@@ -63,7 +63,7 @@ def keys_by(connection: Connection[Any], layout: Layout, rows: pl.DataFrame) -> 
         SQL(", ").join(values), STAGE, found_by(layout, natural, latest=layout.version)
     )
     with connection.transaction():
-        load(connection, rows)
+        load(connection, layout, rows)
         found = connection.execute(select).fetchall()
     return pl.DataFrame(found, schema={"rowcall_number": pl.Int64, **dict.fromkeys(key, pl.String)}, orient="row")
 
@@ -101,7 +101,7 @@ def pairs_by(
         for column in columns
     )
     with connection.transaction():
-        load(connection, rows)
+        load(connection, layout, rows)
         return [Pair(*found) for found in connection.execute(each)]
 
 

@@ -90,11 +90,11 @@ def filled_before(connection: Connection[Any], job_id: UUID, width: int, done: C
 
 
 def add_batch(connection: Connection[Any], job_id: UUID, batch: RowBatch, rows: pl.DataFrame) -> None:
-    """Rows with their batch, in one transaction. `rows` has number, line, cells (as an array's text), problems."""
+    """Rows with their batch, in one transaction. `rows` has number, line, cells (as arrays in binary), problems."""
     with connection.transaction():
         given = {"id": job_id, "number": batch.number, "first": batch.first_row, "last": batch.last_row}
         connection.execute(query("add_batch"), given)
-        copy_into_own(connection, "row", rows.select(pl.lit(str(job_id)).alias("job_id"), pl.all()))
+        copy_into_own(connection, "row", job_id, rows)
 
 
 def claim(connection: Connection[Any], job: Job, number: int | None = None) -> RowBatch | None:

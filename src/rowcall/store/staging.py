@@ -46,10 +46,11 @@ def drop(connection: Connection[Any]) -> None:
     connection.execute(SQL("DROP TABLE IF EXISTS {}, {}").format(STAGE, MATCH))
 
 
-def load(connection: Connection[Any], rows: pl.DataFrame) -> list[tuple[int, psycopg.Error]]:
+def load(connection: Connection[Any], layout: Layout, rows: pl.DataFrame) -> list[tuple[int, psycopg.Error]]:
     """COPY rows into the temporary table; those that it refuses come back with the reason."""
     _clear(connection)
-    refused = copy_taken(connection, STAGE, rows)
+    types = {**layout.target.types, "rowcall_number": "int8", "rowcall_key": "text"}
+    refused = copy_taken(connection, STAGE, rows, types)
     # a planner that doesn't know numbers to be unique takes joins for huge, and reads all of the target for them
     connection.execute(SQL("ANALYZE {} (rowcall_number)").format(STAGE))
     return refused

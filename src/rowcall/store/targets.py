@@ -147,6 +147,11 @@ class Target(Table):
         return self.kind in ("r", "p", "f") and self.schema not in _CLOSED
 
     @property
+    def types(self) -> dict[str, str]:
+        """The columns with the plain names of their types; all enums are alike."""
+        return {name: "enum" if column.labels else column.base for name, column in self.columns.items()}
+
+    @property
     def primary_key(self) -> tuple[str, ...]:
         return next((tuple(index.columns) for index in self.unique if index.primary), ())
 

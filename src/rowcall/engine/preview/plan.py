@@ -45,9 +45,9 @@ def keep_piece(
     counts = {Status(status): count for status, count in outcomes["status"].value_counts().iter_rows()}
     implied = max(_PLAIN, key=lambda status: counts.get(status, 0))
     plain = (pl.col("status") == implied.value) & pl.col("issues").is_null() & pl.col("result").is_null()
-    rest = _as_planned(work, outcomes.filter(~plain))
+    rest = _as_planned(outcomes.filter(~plain))
     if rest.height:
-        copy_into_own(connection, "outcome", rest)
+        copy_into_own(connection, "outcome", work.job.id, rest)
     is_implied = rest.height < outcomes.height
     plans.add_piece(connection, work.job.id, batch, marks_of(outcomes, found), implied if is_implied else None)
     finish(connection, work.job.id, batch, counts)
@@ -57,7 +57,7 @@ def replace_rows(connection: Connection[Any], work: Work, outcomes: pl.DataFrame
     """Replace what is planned for some rows, of a plan that is complete."""
     outcomes = outcomes.sort("row_number")
     connection.execute(query("take_back"), {"id": work.job.id, "numbers": outcomes["row_number"].to_list()})
-    copy_into_own(connection, "outcome", _as_planned(work, outcomes))
+    copy_into_own(connection, "outcome", work.job.id, _as_planned(outcomes))
     fresh = pl.DataFrame({"number": outcomes["row_number"], "mark": marks_of(_whole(outcomes), found)})
     for batch, marks in plans.pieces_of(connection, work.job.id, outcomes["row_number"].to_list()):
         here = fresh.filter(pl.col("number").is_between(batch.first_row, batch.last_row))
@@ -67,9 +67,9 @@ def replace_rows(connection: Connection[Any], work: Work, outcomes: pl.DataFrame
         plans.recount(connection, work.job.id, batch, counts)
 
 
-def _as_planned(work: Work, outcomes: pl.DataFrame) -> pl.DataFrame:
+def _as_planned(outcomes: pl.DataFrame) -> pl.DataFrame:
     """Outcomes as they are kept, of attempt 0. Those that could be implied tell no key, as if they were."""
-    planned = outcomes.select(pl.lit(str(work.job.id)).alias("job_id"), pl.lit(0).alias("attempt"), pl.all())
+    planned = outcomes.select(pl.lit(0).alias("attempt"), pl.all())
     if "target_key" not in planned.columns:
         return planned
     known = ~pl.col("status").is_in([status.value for status in _PLAIN])
