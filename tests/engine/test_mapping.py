@@ -7,6 +7,7 @@ from rowcall.model import Code, State
 from rowcall.store.db import Database
 
 from .importing import declared, run_import, sql
+from .previewing import preview, submit
 
 TABLE = "CREATE TABLE t (id int PRIMARY KEY, first_name text NOT NULL, town text)"
 IMPORTER = declared(
@@ -107,6 +108,13 @@ def test_file_without_header_says_what_its_columns_are_called(table: Database) -
     with pytest.raises(Final, match="Columns not used: Ann, Bonn") as caught:
         run_import(table, IMPORTER, "Ann,Bonn\nBob,Rome\n")
     assert "--header 0" in caught.value.hint
+
+
+def test_a_field_that_the_importer_has_lost_since_is_told(table: Database) -> None:
+    planned = preview(table, IMPORTER, "id,first_name,town\n1,Ann,Rome\n")
+    with pytest.raises(Final, match="a column for town, which importer things no longer has") as caught:
+        submit(table, declared("t", id=Integer(required=True), first_name=Text(required=True)), planned.job)
+    assert f"rowcall cancel {planned.job.number}" in caught.value.hint
 
 
 def test_file_without_a_record_that_can_be_read_says_so(table: Database) -> None:

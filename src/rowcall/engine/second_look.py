@@ -2,7 +2,8 @@
 
 Employees refer to their manager, categories to their parent; a unique value may be free only when the row that has it
 was changed. When such a row's turn comes, the other one may still be further down. So what failed for that reason is
-tried again when all batches are done, for as long as that helps; then come rows that were left out at first (waiting).
+tried again when all batches are done, for as long as that helps; then come rows that were left out at first (waiting),
+and the next best of rows with equal keys of which the one that counted was refused.
 What comes out doesn't depend on how the file was cut into batches.
 """
 
@@ -25,6 +26,8 @@ from rowcall.store.queries import query
 from rowcall.store.rows import RowBatch, all_batches, claim, hold_state
 
 _AT_ONCE = 5_000
+_MOST_CHANCES = 20
+"""How often another one of equal rows is tried, where those before were refused."""
 
 
 def refers_to_itself(work: Work) -> bool:
@@ -34,7 +37,9 @@ def refers_to_itself(work: Work) -> bool:
 
 def some_failed(connection: Connection[Any], work: Work) -> bool:
     """Whether there are rows to try again."""
-    return bool(_failed(connection, work, 0)) or waiting.some_wait(connection, work)
+    return (
+        bool(_failed(connection, work, 0)) or waiting.some_wait(connection, work) or _some_passed_over(connection, work)
+    )
 
 
 def look_again(connection: Connection[Any], work: Work, check: Callable[[], None]) -> None:
@@ -45,11 +50,13 @@ def look_again(connection: Connection[Any], work: Work, check: Callable[[], None
     if not some_failed(connection, work):
         return
     staging.prepare(connection, work.layout)
-    going_on = True
+    going_on, chances = True, _MOST_CHANCES
     while going_on:
         while _round(connection, work, check):
             pass
         going_on = waiting.let_go(connection, work, _all_failed(connection, work))
+        if not going_on and chances:
+            going_on, chances = _give_chances(connection, work, check), chances - 1
     if work.planned:
         with connection.transaction():
             left_behind(connection, work, _all_failed(connection, work))
@@ -67,6 +74,21 @@ def _round(connection: Connection[Any], work: Work, check: Callable[[], None]) -
                 return progress
             after = numbers[-1]
             progress |= _again(connection, work, numbers)
+
+
+def _some_passed_over(connection: Connection[Any], work: Work) -> bool:
+    return connection.execute(query("passed_over"), {"id": work.job.id}).fetchone() == (True,)
+
+
+def _give_chances(connection: Connection[Any], work: Work, check: Callable[[], None]) -> bool:
+    """Try the next best of rows that lost against one that the target then refused; whether there were any."""
+    with connection.transaction():
+        connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        numbers = [number for (number,) in connection.execute(query("pass_over"), {"id": work.job.id})]
+        for at in range(0, len(numbers), _AT_ONCE):
+            check()
+            _again(connection, work, numbers[at : at + _AT_ONCE])
+    return bool(numbers)
 
 
 def _all_failed(connection: Connection[Any], work: Work) -> Iterator[list[int]]:

@@ -1,6 +1,6 @@
 """What a job's rows go through: importer, target, columns and readings, put together once for all batches."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -98,7 +98,7 @@ class Work:
             not given.issuperset(index.columns) and not given.isdisjoint(self._made_of(index.columns))
             for index in self.target.unique
         )
-        return bool(self.target.exclusions) or partly
+        return bool(self.target.exclusions) or partly or self.target.looks_around
 
     def _made_of(self, columns: list[str]) -> set[str]:
         """The columns, and for one that is generated all that it may be made of."""
@@ -114,6 +114,7 @@ def prepare_work(
     columns = columns_of(connection, job.id)
     sources = sources_of(columns)
     given = {*sources, *job.config.constants}
+    _require_fields(importer, job, given)
     brought = [name for name, field in importer.fields.items() if name in given or field.default is not None]
     answers = answers_of(connection, job.id)
     return Work(
@@ -136,6 +137,15 @@ def prepare_work(
         edited=has_edits(connection, job.id),
         planned=not dry and is_submitted(connection, job),
     )
+
+
+def _require_fields(importer: type[Importer], job: Job, names: Collection[str]) -> None:
+    """Refuse to go on with a job whose importer has lost fields since its columns were mapped."""
+    if gone := sorted(set(names) - set(importer.fields)):
+        told = f"Job {job.number} has a column for {', '.join(gone)}, which importer {importer.name} no longer has."
+        hint = f"Give it back to the importer, or `rowcall cancel {job.number}` and import the file again."
+        over_http = "Give it back to the importer, or cancel the import and upload the file again."
+        raise Final(Code.BAD_MAPPING, told, hint=hint, over_http=over_http)
 
 
 def is_submitted(connection: Connection[Any], job: Job) -> bool:

@@ -140,6 +140,8 @@ class Target(Table):
     """Nothing but constraints has a say in what it takes: no triggers, rules, policies, odd indexes, made columns."""
     referred_to: frozenset[str] = frozenset()
     """The columns that foreign keys refer to."""
+    looks_around: bool = False
+    """What becomes of a row may depend on others: a trigger asks or changes tables, or calls what may."""
 
     @property
     def takes_rows(self) -> bool:
@@ -167,7 +169,11 @@ class Target(Table):
 def describe(connection: Connection[Any], table: str) -> Target:
     """The table of that name, `table` or `schema.table`, with all that it demands of rows."""
     oid, found = _found(connection, table)
-    plain: tuple[bool, list[str]] = _about(connection, oid, "target_plain", tuple_row).fetchone() or (False, [])
+    about: tuple[bool, list[str], bool] = _about(connection, oid, "target_plain", tuple_row).fetchone() or (
+        False,
+        [],
+        True,
+    )
     return Target(
         schema=found.schema,
         name=found.name,
@@ -178,8 +184,9 @@ def describe(connection: Connection[Any], table: str) -> Target:
         checks=tuple(_about(connection, oid, "target_checks", class_row(Check))),
         odd_unique=tuple(_about(connection, oid, "target_odd_unique", class_row(Sameness))),
         exclusions=tuple(_about(connection, oid, "target_exclusions", scalar_row)),
-        plain=plain[0],
-        referred_to=frozenset(plain[1]),
+        plain=about[0],
+        referred_to=frozenset(about[1]),
+        looks_around=about[2],
     )
 
 

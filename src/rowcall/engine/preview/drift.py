@@ -102,20 +102,24 @@ def as_agreed(connection: Connection[Any], work: Work, settled: pl.DataFrame, he
 
 
 def without_wants(work: Work, off: pl.DataFrame) -> pl.DataFrame:
-    """The same without rows that failed for want of another one: their turn comes again."""
-    wanting = [number for number, issues in _failed(off) if any(_wants(work, issue) for issue in issues)]
+    """The same without rows that failed for want of another one, or lost against one: their turn may come again."""
+    wanting = [number for number, issues in _told_why(off) if any(_wants(work, issue) for issue in issues)]
     return off.filter(~pl.col("row_number").is_in(wanting))
 
 
-def _failed(off: pl.DataFrame) -> Iterable[tuple[int, list[dict[str, Any]]]]:
-    failed = off.filter(pl.col("status") == Status.FAILED.value, pl.col("issues").is_not_null())
-    for number, issues in failed.select("row_number", "issues").iter_rows():
+def _told_why(off: pl.DataFrame) -> Iterable[tuple[int, list[dict[str, Any]]]]:
+    left_out = pl.col("status").is_in([Status.FAILED.value, Status.SKIPPED.value])
+    for number, issues in (
+        off.filter(left_out, pl.col("issues").is_not_null()).select("row_number", "issues").iter_rows()
+    ):
         yield number, msgspec.json.decode(issues)
 
 
 def _wants(work: Work, issue: Mapping[str, Any]) -> bool:
     about: Mapping[str, Any] = issue.get("metadata") or {}
-    return for_want(work, issue["code"], issue.get("field"), about.get("constraint"))
+    return issue["code"] == Code.DUPLICATE_IN_FILE or for_want(
+        work, issue["code"], issue.get("field"), about.get("constraint")
+    )
 
 
 def drifted(connection: Connection[Any], work: Work, off: pl.DataFrame) -> pl.DataFrame:

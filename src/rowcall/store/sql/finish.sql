@@ -59,6 +59,29 @@ WHERE job_id = %(id)s AND status = 'failed' AND row_number > %(after)s AND EXIST
     AND (SELECT true FROM rowcall.waiting w WHERE w.job_id = o.job_id AND w.row_number = o.row_number) IS NULL
 ORDER BY row_number LIMIT %(most)s
 
+-- passed_over --
+-- Whether rows lost against one that was then refused, for something else than that it is there already.
+SELECT EXISTS (
+    SELECT FROM rowcall.duplicate d JOIN rowcall.outcome w ON w.job_id = d.job_id AND w.row_number = d.winner
+    WHERE d.job_id = %(id)s AND w.status = 'failed' AND NOT w.issues @> '[{"code": "ALREADY_EXISTS"}]')
+
+-- pass_over --
+-- Of rows that lost against one that was refused, let the next best one win; these and the others that lose against it.
+WITH next AS (
+    SELECT d.winner, d.fields,
+           CASE WHEN d.winner < min(d.row_number) THEN min(d.row_number) ELSE max(d.row_number) END AS row_number
+    FROM rowcall.duplicate d JOIN rowcall.outcome w ON w.job_id = d.job_id AND w.row_number = d.winner
+    WHERE d.job_id = %(id)s AND w.status = 'failed' AND NOT w.issues @> '[{"code": "ALREADY_EXISTS"}]'
+    GROUP BY d.winner, d.fields
+), winning AS (
+    DELETE FROM rowcall.duplicate d USING next WHERE d.job_id = %(id)s AND d.row_number = next.row_number RETURNING d.row_number
+), losing AS (
+    UPDATE rowcall.duplicate d SET winner = next.row_number FROM next
+    WHERE d.job_id = %(id)s AND (d.winner, d.fields) = (next.winner, next.fields) AND d.row_number <> next.row_number
+    RETURNING d.row_number
+)
+SELECT row_number FROM winning UNION ALL SELECT row_number FROM losing ORDER BY row_number
+
 -- take_back --
 -- Forget what became of some rows, in the transaction that tries them again.
 DELETE FROM rowcall.outcome WHERE job_id = %(id)s AND row_number = ANY (%(numbers)s)

@@ -88,7 +88,8 @@ ORDER BY c.relname
 SELECT conname FROM pg_constraint WHERE conrelid = {oid} AND contype = 'x' ORDER BY conname
 
 -- target_plain --
--- Whether nothing but constraints has a say in what a table takes from us, and the columns of it that others refer to.
+-- Whether nothing but constraints has a say in what a table takes from us, the columns of it that others refer to, and
+-- whether what becomes of a row may depend on others: a trigger asks or changes a table, or calls who may.
 SELECT c.relkind = 'r' AND NOT (c.relispartition OR c.relhassubclass OR c.relhasrules OR c.relrowsecurity)
        AND has_table_privilege(c.oid, 'INSERT') AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'SELECT')
        AND NOT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = c.oid)
@@ -101,7 +102,20 @@ SELECT c.relkind = 'r' AND NOT (c.relispartition OR c.relhassubclass OR c.relhas
        AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = c.oid AND (k.contype = 'x' OR k.condeferrable
                            OR NOT coalesce((to_jsonb(k)->>'conenforced')::boolean, true))) AS plain,
        ARRAY(SELECT DISTINCT a.attname::text FROM pg_constraint k JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY (k.confkey)
-             WHERE k.contype = 'f' AND k.confrelid = c.oid) AS referred_to
+             WHERE k.contype = 'f' AND k.confrelid = c.oid) AS referred_to,
+       EXISTS (
+           SELECT FROM pg_trigger g JOIN pg_proc f ON f.oid = g.tgfoid JOIN pg_language l ON l.oid = f.prolang, LATERAL (
+               -- the body without comments, texts and what has the words of queries but asks nothing
+               SELECT regexp_replace(f.prosrc, '--[^\n]*|/\*.*?\*/|''[^'']*''|\ydistinct\s+from\y', ' ', 'gi') AS body) b
+           WHERE g.tgrelid IN (SELECT c.oid UNION ALL SELECT relid FROM pg_partition_tree(c.oid) WHERE relid IS NOT NULL)
+               AND NOT g.tgisinternal AND g.tgenabled IN ('O', 'A') AND g.tgtype & 20 <> 0
+               AND f.pronamespace <> 'pg_catalog'::regnamespace AND (
+                   l.lanname <> 'plpgsql'
+                   OR b.body ~* '\y(select|perform|execute|insert|update|delete|merge|from|into|call|query|cursor|open|fetch|table|with)\y'
+                   OR EXISTS (SELECT FROM regexp_matches(b.body, '([\w.]+)\s*\(', 'g') called (name)
+                              WHERE lower(name[1]) NOT IN (SELECT p.proname FROM pg_proc p WHERE p.pronamespace = 'pg_catalog'::regnamespace)
+                                  AND NOT lower(name[1]) = ANY ('{{if,elsif,and,or,not,in,any,all,some,case,when,then,else,return,coalesce,nullif,greatest,least,array,row,cast,exists,values,while}}')))
+       ) AS looks_around
 FROM pg_class c WHERE c.oid = {oid}
 
 -- target_foreign --

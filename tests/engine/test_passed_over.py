@@ -1,0 +1,67 @@
+"""Of rows with equal keys, the next best one counts where the one that counted is refused."""
+
+from typing import Any
+
+import pytest
+
+from rowcall import Fail, Importer, Integer, Skip, Text, Update
+from rowcall.store.db import Database
+
+from .importing import declared, run_import, sql
+from .previewing import preview, submit
+
+TABLES = """
+    CREATE TABLE p (id int PRIMARY KEY); INSERT INTO p VALUES (1), (2);
+    CREATE TABLE t (id int PRIMARY KEY, p int REFERENCES p, name text UNIQUE CHECK (name <> 'BAD'))
+"""
+FIELDS: dict[str, Any] = {"id": Integer(required=True), "p": Integer(), "name_": Text()}
+IMPORTERS: dict[str, type[Importer]] = {
+    "skip": declared("t", key="id", on_match=Skip(), **FIELDS),
+    "fail": declared("t", key="id", on_match=Fail(), **FIELDS),
+    "update": declared("t", key="id", on_match=Update(), **FIELDS),
+    "once": declared("t", key="id", once=True, **FIELDS),
+}
+FILE = "id,p,name\n1,99,a\n1,1,b\n1,2,c\n2,1,BAD\n2,99,d\n3,1,e\n3,99,f\n4,99,g\n5,1,g\n6,1,h\n6,2,i\n"
+FIRST = ["99", "created", "lost", "BAD", "99", "created", "lost", "99", "created", "created", "lost"]
+LAST = ["99", "lost", "created", "BAD", "99", "created", "99", "99", "created", "lost", "created"]
+TOLD = {"99": "failed FOREIGN_KEY_VIOLATION", "BAD": "failed CHECK_VIOLATION", "created": "created"}
+
+
+def expected(kind: str) -> list[str]:
+    lost = "failed DUPLICATE_IN_FILE" if kind == "fail" else "skipped DUPLICATE_IN_FILE"
+    told = [{**TOLD, "lost": lost}[word] for word in (LAST if kind == "update" else FIRST)]
+    if kind == "update":  # the last one, which is refused, leaves the first of its equals to be written
+        told[0] = "skipped DUPLICATE_IN_FILE"
+    return told
+
+
+@pytest.mark.parametrize("kind", IMPORTERS)
+@pytest.mark.parametrize(("batch_rows", "workers"), [(1, 3), (1_000, 1)])
+def test_the_next_best_row_counts(database: Database, kind: str, batch_rows: int, workers: int) -> None:
+    sql(database, TABLES)
+    result = run_import(database, IMPORTERS[kind], FILE, batch_rows=batch_rows, workers=workers)
+    assert result.told == expected(kind)
+    names = [("c",), ("e",), ("g",), ("i",)] if kind == "update" else [("b",), ("e",), ("g",), ("h",)]
+    assert sql(database, "SELECT name FROM t ORDER BY id") == names
+    winners = {number: found.issues[0].metadata["row"] for number, found in result.outcomes.items() if _lost(found)}
+    assert winners == ({1: 3, 2: 3, 10: 11} if kind == "update" else {3: 2, 7: 6, 11: 10})
+
+
+def _lost(found: Any) -> bool:
+    return any(issue.code == "DUPLICATE_IN_FILE" for issue in found.issues)
+
+
+@pytest.mark.parametrize("kind", IMPORTERS)
+@pytest.mark.parametrize("batch_rows", [2, 1_000])
+def test_a_preview_tells_it_and_the_commit_does_it(database: Database, kind: str, batch_rows: int) -> None:
+    sql(database, TABLES)
+    planned = preview(database, IMPORTERS[kind], FILE, batch_rows=batch_rows)
+    assert planned.told == expected(kind)
+    assert submit(database, IMPORTERS[kind], planned.job).told == planned.told
+
+
+def test_a_row_that_is_there_already_makes_no_room(database: Database) -> None:
+    sql(database, TABLES)
+    sql(database, "INSERT INTO t VALUES (1, 1, 'z')")
+    result = run_import(database, IMPORTERS["fail"], "id,p,name\n1,1,a\n1,1,b\n")
+    assert result.told == ["failed ALREADY_EXISTS", "failed DUPLICATE_IN_FILE"]

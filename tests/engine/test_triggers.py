@@ -1,0 +1,98 @@
+"""Triggers that look at other rows: what they say doesn't depend on batches and workers, and previews tell it."""
+
+from typing import Any, LiteralString
+
+import pytest
+
+from rowcall import Importer, Integer, Update
+from rowcall.store.db import Database
+from rowcall.store.targets import describe
+
+from .importing import declared, run_import, sql
+from .previewing import preview, submit
+
+TABLE = "CREATE TABLE t (id int PRIMARY KEY, b int)"
+FIELDS: dict[str, Any] = {"id": Integer(), "b": Integer()}
+INSERTS: type[Importer] = declared("t", key="id", **FIELDS)
+UPSERTS: type[Importer] = declared("t", key="id", on_match=Update(), **FIELDS)
+AT_MOST_TWO = """
+    CREATE FUNCTION at_most_two() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF (SELECT count(*) FROM t WHERE b = new.b AND id <> new.id) >= 2 THEN
+            RAISE EXCEPTION 'too many of %', new.b;
+        END IF;
+        RETURN new;
+    END $$;
+    CREATE TRIGGER at_most_two BEFORE INSERT OR UPDATE ON t FOR EACH ROW EXECUTE FUNCTION at_most_two()
+"""
+FILE = "id,b\n" + "".join(f"{number},{number % 5}\n" for number in range(20))
+TOLD = ["created"] * 10 + ["failed ROW_REFUSED"] * 10
+
+
+@pytest.mark.parametrize("importer", [INSERTS, UPSERTS])
+@pytest.mark.parametrize(("batch_rows", "workers"), [(1, 3), (7, 2), (1_000, 1)])
+def test_the_first_rows_of_the_file_count(
+    database: Database, importer: type[Importer], batch_rows: int, workers: int
+) -> None:
+    sql(database, TABLE)
+    sql(database, AT_MOST_TWO)
+    dry = run_import(database, importer, FILE, dry_run=True, batch_rows=batch_rows, workers=workers)
+    assert dry.told == TOLD
+    assert run_import(database, importer, FILE, batch_rows=batch_rows, workers=workers).told == TOLD
+
+
+def test_a_commit_does_what_the_preview_said(database: Database) -> None:
+    sql(database, TABLE)
+    sql(database, AT_MOST_TWO)
+    planned = preview(database, INSERTS, FILE, batch_rows=3)
+    assert planned.told == TOLD
+    assert submit(database, INSERTS, planned.job).told == TOLD
+
+
+@pytest.mark.parametrize(
+    ("body", "looks"),
+    [
+        ("new.b := coalesce(new.b, 0) + abs(-1); RETURN new;", False),
+        ("IF tg_op = 'UPDATE' AND new.b IS DISTINCT FROM old.b THEN new.b := 1; END IF; RETURN new;", False),
+        (
+            "-- select from\n IF new.b IN (1, 2) THEN RAISE EXCEPTION 'select % from t', new.b; END IF; RETURN new;",
+            False,
+        ),
+        ("PERFORM pg_sleep(0); RETURN new;", True),
+        ("INSERT INTO t VALUES (new.id + 1); RETURN NULL;", True),
+        ("new.b := other(new.b); RETURN new;", True),
+        ("IF EXISTS (TABLE t) THEN RETURN NULL; END IF; RETURN new;", True),
+    ],
+)
+def test_what_looks_at_other_rows(database: Database, body: str, looks: bool) -> None:
+    sql(database, TABLE)
+    with database.connect() as connection:
+        function = f"CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} END $$"
+        connection.execute(function.encode())
+    sql(database, "CREATE TRIGGER f BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f()")
+    assert _looks(database) is looks
+
+
+@pytest.mark.parametrize(
+    ("trigger", "looks"),
+    [
+        (
+            "CREATE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+            False,
+        ),
+        ("CREATE TRIGGER x BEFORE DELETE ON t FOR EACH ROW EXECUTE FUNCTION at_most_two()", False),
+        ("CREATE TRIGGER x AFTER INSERT ON t FOR EACH STATEMENT EXECUTE FUNCTION at_most_two()", True),
+        ("ALTER TABLE t DISABLE TRIGGER at_most_two", False),
+    ],
+)
+def test_which_triggers_count(database: Database, trigger: LiteralString, looks: bool) -> None:
+    sql(database, TABLE)
+    sql(database, AT_MOST_TWO)
+    if not trigger.startswith("ALTER"):
+        sql(database, "DROP TRIGGER at_most_two ON t")
+    sql(database, trigger)
+    assert _looks(database) is looks
+
+
+def _looks(database: Database) -> bool:
+    with database.connect() as connection:
+        return describe(connection, "t").looks_around
