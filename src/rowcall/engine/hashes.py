@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-_PARTS = 32
 _TOGETHER = 500_000
 """The most rows whose hashes are looked at together."""
 _ENOUGH = 10_000
@@ -27,14 +26,14 @@ class Hashes:
     @classmethod
     def of(cls, folder: Path, rows: int) -> Self:
         """For a file of so many rows."""
-        return cls(folder, _PARTS if rows > _TOGETHER else 1)
+        return cls(folder, -(-rows // _TOGETHER) or 1)
 
     def add(self, kind: int, thread: int, hashes: pl.Series, numbers: pl.Series) -> None:
         """Keep the hashes of some rows. No two threads of the same number do so at once."""
         entries: npt.NDArray[Any] = np.empty(len(numbers), _ENTRY)
         entries["hash"], entries["number"] = hashes.to_numpy(), numbers.to_numpy()
-        part_of = entries["hash"] % np.uint64(self.parts)
-        order = np.argsort(part_of, kind="stable")
+        part_of = entries["hash"] % np.uint64(self.parts)  # at most 65,536: 32 billion rows
+        order = np.argsort(part_of.astype(np.uint16), kind="stable")  # small numbers are sorted in no time
         bounds = np.searchsorted(part_of[order], np.arange(self.parts + 1))
         for part in range(self.parts):
             with (self.folder / f"{kind}-{part}-{thread}").open("ab") as file:
@@ -55,9 +54,9 @@ def _repeated(files: list[Path]) -> npt.NDArray[np.int64]:
     if not files:
         return np.empty(0, np.int64)
     entries = np.concatenate([np.fromfile(file, _ENTRY) for file in files])
-    entries = entries[np.lexsort((entries["number"], entries["hash"]))]
-    same = entries["hash"][1:] == entries["hash"][:-1]
-    repeated = np.zeros(len(entries), np.bool_)
-    repeated[1:] |= same
-    repeated[:-1] |= same
-    return entries["number"][repeated]
+    hashes = np.sort(entries["hash"])
+    several = hashes[1:][hashes[1:] == hashes[:-1]]
+    if not len(several):
+        return np.empty(0, np.int64)
+    entries = entries[np.isin(entries["hash"], several)]
+    return entries["number"][np.lexsort((entries["number"], entries["hash"]))]

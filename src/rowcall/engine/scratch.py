@@ -7,6 +7,7 @@ import os
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 
 import polars as pl
@@ -61,9 +62,11 @@ class Scratch:
         if not file.exists() or any(source.is_joined for source in sources.values()):
             return None
         positions = {name: source.positions[0] for name, source in sources.items()}
-        rows = pl.read_ipc(file.read_bytes())  # read, not mapped: pages of the file would count as ours
-        if not {str(position) for position in positions.values()} <= set(rows.columns):
+        content = file.read_bytes()  # read, not mapped: pages of the file would count as ours
+        needed = ["number", "problems", *{str(position) for position in positions.values()}]
+        if not set(needed) <= set(pl.read_ipc_schema(BytesIO(content))):
             return None
+        rows = pl.read_ipc(content, columns=needed)
         rows = rows.select(
             "number",
             pl.col("problems").alias(PROBLEMS),
