@@ -48,6 +48,16 @@ def test_x3_a_row_is_corrected_and_the_answer_tells_what_would_become_of_it(site
     assert (done.status_code, done.json()["code"]) == (409, "ROW_DONE")
 
 
+def test_corrected_rows_run_again_whether_they_failed_or_were_skipped(site: Site) -> None:
+    job = through(site, TEXT + "ann@example.org,Anna,admin,true\n")
+    assert site.client.get(f"/v1/imports/{job}/items/1").json()["status"] == "skipped"  # the last one counts
+    patch(site, job, 1, {"email": "anna@example.org"})
+    again = site.client.post(f"/v1/imports/{job}/reprocess", json={"edited": True})
+    assert (again.status_code, again.json().get("rows")) == (202, 1), again.json()
+    site.worker.advance(job)
+    assert site.client.get(f"/v1/imports/{job}").json()["counts"]["created"] == 2
+
+
 def test_corrections_are_kept_taken_back_and_audited(site: Site) -> None:
     job = through(site)
     patch(site, job, 2, {"email": "bob@example.org"})

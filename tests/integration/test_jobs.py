@@ -124,6 +124,15 @@ def test_a_job_is_paused_resumed_cancelled_and_tried_again_by_commands(workspace
     assert "COMPLETED_WITH_ERRORS" in workspace.run("cancel", number).out
 
 
+def test_what_is_told_after_a_correction_runs_the_row_though_it_was_skipped(workspace: Workspace) -> None:
+    file = workspace.file("email,name", "a@example.org,Ann", "a@example.org,Anna")
+    number = workspace.json("import", file, "--into", "people")["number"]
+    told = workspace.run("edit", number, "1", "--set", "email=b@example.org").out
+    assert f"rowcall reprocess {number} --edited" in told
+    assert "1 row is tried again" in workspace.run("reprocess", number, "--edited").out
+    assert workspace.json("resume", number)["counts"]["created"] == 2
+
+
 def test_names_of_files_do_not_reach_the_terminal_as_they_are(workspace: Workspace) -> None:
     name = "a\x1b[2J\u202e[red]\n.csv"
     file = workspace.file("email,name\x1b[2J", "a@example.org,Ann", name=name)

@@ -109,7 +109,7 @@ def reprocess_rows(
 
     def again(connection: Connection[Any], job: Job) -> Job:
         wanted = Wanted(
-            statuses=statuses_in(",".join(moves.to_try_again(which.statuses, which.rows))),
+            statuses=statuses_in(",".join(moves.to_try_again(which.statuses, which.rows, edited=which.edited))),
             code=which.code,
             field=which.field,
             text=which.text,

@@ -207,9 +207,8 @@ class Local(LocalColumns, LocalValues):
     def reprocess(self, job: str, view: View | None = None, *, rows: list[int] | None = None) -> Reprocessed:
         """Have rows tried again."""
         view, registry, count = view or View(), load_registry(), 0
-        wanted = replace(
-            _wanted(view, rows), edited=view.edited, statuses=moves.to_try_again(view.statuses or None, rows)
-        )
+        statuses = moves.to_try_again(view.statuses or None, rows, edited=view.edited)
+        wanted = replace(_wanted(view, rows), edited=view.edited, statuses=statuses)
 
         def again(connection: Connection[Any], found: Job) -> Job:
             nonlocal count

@@ -29,7 +29,8 @@ def cancel(job: _Job, as_json: AsJson = False, server: Server = None) -> None:
 def reprocess(
     job: _Job,
     status: Annotated[
-        str | None, typer.Option(help="Rows that are failed, or skipped; failed if nothing is said.")
+        str | None,
+        typer.Option(help="Rows that are failed, or skipped; failed if nothing is said, both with --row or --edited."),
     ] = None,
     code: Annotated[str | None, typer.Option(help="Only rows with an issue of this code.")] = None,
     field: Annotated[str | None, typer.Option(help="Only rows with an issue in this field.")] = None,

@@ -218,10 +218,13 @@ def _cancelled(connection: Connection[Any], job: Job) -> Job:
     return jobs.move(connection, job, State.COMPLETED_WITH_ERRORS if failed else State.COMPLETED)
 
 
-def to_try_again(statuses: Sequence[str] | None, rows: Sequence[int] | None) -> tuple[str, ...]:
-    """The statuses of rows to try again: those that failed unless others are named, and any of rows that are named."""
+def to_try_again(statuses: Sequence[str] | None, rows: Sequence[int] | None, *, edited: bool) -> tuple[str, ...]:
+    """The statuses of rows to try again: those that failed unless others are named, and any of rows that are meant.
+
+    Somebody means rows by their numbers, or by what they corrected in them.
+    """
     if statuses is None:
-        return () if rows else ("failed",)
+        return () if rows or edited else ("failed",)
     return tuple(statuses)
 
 

@@ -101,7 +101,7 @@ class ReprocessRequest(Wire):
     """Which rows to try again: those that failed, unless something else is said."""
 
     statuses: list[RowStatus] | None = None
-    """With one of these; those that failed if none are named, and any of rows that are named."""
+    """With one of these; if none are named those that failed, and any of `rows` or with corrections (`edited`)."""
     code: Text | None = None
     """With an issue of this code."""
     field: Text | None = None

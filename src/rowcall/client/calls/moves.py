@@ -43,7 +43,7 @@ class MoveCalls(Calls):
         return self._move(job, "cancel")
 
     def reprocess(self, job: AnyJob, view: View | None = None, *, rows: list[int] | None = None) -> Reprocessed:
-        """Try rows again that failed, or the failed and skipped ones of a view, or those with these numbers."""
+        """Try rows again that failed, or those of a view: by status, corrected ones, or those with these numbers."""
         view = view or View()
         order = {**which(view), "edited": view.edited, "rows": rows}
         return self._tell(Reprocessed, "POST", f"{self._path(job)}/reprocess", order)
