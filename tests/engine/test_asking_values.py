@@ -418,6 +418,9 @@ def test_a_reprocessed_row_may_ask_too(tables: Database, tmp_path: Path) -> None
     assert asked.again([2]).state is State.CELL_MAPPING
     assert asked.told()["Åland"][0] == "UNRESOLVED"
     assert (asked.fields()[0].unresolved, asked.fields()[0].covered) == (1, 1)
+    with tables.connect() as connection:
+        counts = jobs.counts_of(connection, asked.job)
+    assert moves.possible(asked.job, counts, SHOPS) == ["decide", "confirm", "pause", "cancel"]  # its columns stay
     asked.says(of("Åland", target="3"))
     assert asked.confirms().values("id", "country_id") == [(1, 1), (2, 3)]
     assert asked.job.state is State.COMPLETED

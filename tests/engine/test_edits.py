@@ -22,6 +22,7 @@ from rowcall import (
 from rowcall.engine import moves
 from rowcall.errors import WrongState
 from rowcall.model import State
+from rowcall.store import jobs
 from rowcall.store.db import Database
 from rowcall.store.edits import count_edits, edits_of
 from rowcall.store.grid import Wanted
@@ -297,6 +298,15 @@ class Sums(WholeFileImporter):
 
 def _told(desk: Desk) -> list[str]:
     return [desk.row(number).status for number in range(1, (desk.job.row_count or 0) + 1)]
+
+
+def test_what_is_all_or_nothing_and_through_is_asked_for_nothing_that_is_refused(
+    table: Database, tmp_path: Path
+) -> None:
+    desk = Desk(table, tmp_path, declared("t", key="id", atomic=True, **FIELDS), HEAD + "1,a@x.org,new,Rome\n")
+    with table.connect() as connection:
+        counts = jobs.counts_of(connection, desk.job)
+    assert (desk.job.state, moves.possible(desk.job, counts, desk.importer)) == (State.COMPLETED, ["undo"])
 
 
 def test_importers_that_ask_elsewhere_ask_nobody_when_a_row_is_corrected(database: Database, tmp_path: Path) -> None:

@@ -59,9 +59,17 @@ def test_a_table_without_primary_key(database: Database) -> None:
     sql(database, "CREATE TABLE t (id int, name text)")
     importer = declared("t", **FIELDS)
     job = run_import(database, importer, FILE).job
-    assert "no primary key" in (previewed(database, importer, job).refusal or "")
-    now = work_on(database, importer, begun(database, importer, job))
+    assert "no primary key" in refused(database, importer, job)
+    assert len(names(database)) == 3
+
+
+def test_a_table_that_has_lost_its_primary_key_since(database: Database) -> None:
+    sql(database, TABLE)
+    job = run_import(database, UPSERT, FILE).job
+    sql(database, "ALTER TABLE t DROP CONSTRAINT t_pkey")
+    now = work_on(database, UPSERT, begun(database, UPSERT, job))
     assert (now.state, (now.last_error or {})["code"]) == (State.COMPLETED, "UNDO_NOT_POSSIBLE")
+    assert (now.last_error or {})["hint"]
     assert len(names(database)) == 3
 
 

@@ -160,5 +160,5 @@ def mappings_of(
     connection: Connection[Any], job: Job, importer: type[Importer], limits: dict[str, ColumnLimits]
 ) -> ColumnMappings:
     """The columns of a job as they are told."""
-    found = columns_of(connection, job.id)
-    return ColumnMappings.model_validate(columns_document(job, importer, found, needed_of(limits)))
+    found, counts = columns_of(connection, job.id), jobs.counts_of(connection, job)
+    return ColumnMappings.model_validate(columns_document(job, counts, importer, found, needed_of(limits)))

@@ -46,7 +46,8 @@ class LocalColumns:
         found = jobs.get_job(self._connection, job)
         importer = _importer(found)
         needed = needed_by(self._connection, importer)
-        told = documents.columns_document(found, importer, columns_of(self._connection, found.id), needed)
+        columns, counts = columns_of(self._connection, found.id), jobs.counts_of(self._connection, found)
+        told = documents.columns_document(found, counts, importer, columns, needed)
         return msgspec.convert(told, ColumnMappings)
 
     def change_columns(self, job: str, said: ColumnAnswers) -> ColumnMappings:

@@ -10,7 +10,7 @@ from typing import Any
 from psycopg import Connection
 
 from rowcall.engine.finish import balance_of
-from rowcall.engine.undo.possible import nothing_to_undo, require_possible, require_stamps, why_not
+from rowcall.engine.undo.possible import nothing_to_undo, require_keys, require_possible, require_stamps, why_not
 from rowcall.engine.undo.take_back import end_undo
 from rowcall.errors import Final, PlanStale, WrongState
 from rowcall.importer import Importer, WholeFileImporter
@@ -49,9 +49,20 @@ def allowed(job: Job) -> list[str]:
 
 
 def possible(job: Job, counts: JobCounts, importer: type[Importer] | None) -> list[str]:
-    """The same without an undo where nothing is written, or where the importer forbids it."""
-    can_undo = counts.created + counts.updated > 0 and not (importer and why_not(importer))
-    return [name for name in allowed(job) if name != "undo" or can_undo]
+    """The same without what would be refused for what is written, or for what the importer is."""
+    in_vain = _in_vain(job, counts, importer)
+    return [name for name in allowed(job) if name not in in_vain]
+
+
+def _in_vain(job: Job, counts: JobCounts, importer: type[Importer] | None) -> set[str]:
+    found: set[str] = set()
+    if counts.created + counts.updated == 0 or (importer and why_not(importer)):
+        found.add("undo")
+    if importer and as_a_whole(importer) and job.state is not State.VALIDATED:
+        found |= {"edit", "reprocess"}
+    if job.state is State.CELL_MAPPING and counts.done and not (importer and importer.atomic):
+        found.add("reopen")  # it asks about rows that are tried again, or stopped while it wrote
+    return found
 
 
 def _fits(job: Job, name: str) -> bool:
@@ -269,6 +280,7 @@ def undo(
     require_possible(importer)
     if not undos.asks(connection, "is_to_undo", job.id):
         raise nothing_to_undo(job)
+    require_keys(connection, job, importer)
     require_stamps(connection, job)
     moved = jobs.move(connection, job, State.REVERTING)
     undos.begin(connection, job, which, partial=partial, account=account, request_id=request_id)

@@ -7,25 +7,25 @@ from rowcall.engine.columns.answering import Missing, missing_fields
 from rowcall.engine.columns.usable import usable
 from rowcall.engine.columns.warnings import ColumnWarnings
 from rowcall.engine.documents import demands_of, type_of
-from rowcall.engine.moves import allowed
+from rowcall.engine.moves import allowed, possible
 from rowcall.importer import Choice, Importer
 from rowcall.importer.fields import ColumnLimits
 from rowcall.model import Wish
 from rowcall.store.decisions import ColumnDecision
-from rowcall.store.jobs import Job, TemplateKey
+from rowcall.store.jobs import Job, JobCounts, TemplateKey
 from rowcall.store.mappings import ColumnMapping
 from rowcall.store.templates import Template
 
 
 def columns_document(
-    job: Job, importer: type[Importer], columns: Sequence[ColumnMapping], needed: frozenset[str]
+    job: Job, counts: JobCounts, importer: type[Importer], columns: Sequence[ColumnMapping], needed: frozenset[str]
 ) -> dict[str, Any]:
     """All columns of a job, and what is still open."""
     missing = missing_fields(importer, columns, job.config, needed, proposed=True)
     return {
         "state": job.state,
         "waiting": job.wish is Wish.HOLD and "map" in allowed(job),
-        "allowed": allowed(job),
+        "allowed": possible(job, counts, importer),
         "rows": job.row_count,
         "columns": [column_document(column, job.row_count) for column in columns],
         "constants": job.config.constants,

@@ -31,6 +31,17 @@ def require_possible(importer: type[Importer]) -> None:
         raise Final(Code.UNDO_NOT_POSSIBLE, why)
 
 
+def require_keys(connection: Connection[Any], job: Job, importer: type[Importer]) -> None:
+    """Refuse a job whose rows had no primary key when they were written."""
+    if undos.asks(connection, "keys_lacking", job.id):
+        raise _without_keys(importer, "has no primary key")
+
+
+def _without_keys(importer: type[Importer], lacking: str) -> Final:
+    told = f"{importer.target} {lacking}: which row became which of its rows is not known."
+    return Final(Code.UNDO_NOT_POSSIBLE, told, hint="Take them back by a statement of your own, in the database.")
+
+
 def require_stamps(connection: Connection[Any], job: Job) -> None:
     """Refuse a job of which it can't be told any more who wrote its rows last."""
     told = None
@@ -47,9 +58,8 @@ def what_of(connection: Connection[Any], job: Job, importer: type[Importer], whi
     require_possible(importer)
     target = describe(connection, importer.target)
     if not target.primary_key or target.kind == "f":
-        lacking = "is a foreign table" if target.kind == "f" else "has no primary key"
-        told = f"{importer.target} {lacking}: which row became which of its rows is not known."
-        raise Final(Code.UNDO_NOT_POSSIBLE, told)
+        raise _without_keys(importer, "is a foreign table" if target.kind == "f" else "has no primary key")
+    require_keys(connection, job, importer)
     require_stamps(connection, job)
     return Undoing(
         job_id=job.id,

@@ -63,6 +63,13 @@ SELECT EXISTS (
       AND (SELECT v.result IN ('deleted', 'restored', 'gone') FROM rowcall.reversal v
            WHERE v.job_id = o.job_id AND v.row_number = o.row_number) IS NOT TRUE)
 
+-- keys_lacking --
+-- Whether rows that a job wrote are not known by a key: the first batch tells for all.
+SELECT EXISTS (
+    SELECT FROM (SELECT * FROM rowcall.batch WHERE job_id = %(id)s AND created + updated > 0 ORDER BY number LIMIT 1) b
+    JOIN rowcall.outcome o ON o.job_id = b.job_id AND o.row_number BETWEEN b.first_row AND b.last_row
+    WHERE o.attempt > 0 AND o.status IN ('created', 'updated') AND o.target_key IS NULL)
+
 -- stamps_lacking --
 -- Whether batches of a job don't say which transactions wrote them.
 SELECT EXISTS (SELECT FROM rowcall.batch WHERE job_id = %(id)s AND state = 'done' AND created + updated > 0 AND stamp IS NULL)
