@@ -309,6 +309,13 @@ def test_what_is_all_or_nothing_and_through_is_asked_for_nothing_that_is_refused
     assert (desk.job.state, moves.possible(desk.job, counts, desk.importer)) == (State.COMPLETED, ["undo"])
 
 
+def test_a_field_with_a_value_for_all_rows_has_no_cell(table: Database, tmp_path: Path) -> None:
+    desk = Desk(table, tmp_path, PLAIN, "id,Mail\n2,nobody\n", constants={"kind": "old"})
+    with pytest.raises(Final, match="kind has the value 'old' for all rows") as constant:
+        desk.edit(1, kind="new")
+    assert constant.value.code == "UNKNOWN_CELL"
+
+
 def test_importers_that_ask_elsewhere_ask_nobody_when_a_row_is_corrected(database: Database, tmp_path: Path) -> None:
     Asks.asked.clear()
     desk = Desk(database, tmp_path, Asks, 'who,b\nann,1\n"",2\n')

@@ -68,7 +68,7 @@ def edit_row(
     Called in a transaction, on a connection that may write to the target.
     """
     job = lock_for_edit(connection, job, importer)
-    places = places_of(columns_of(connection, job.id), cells)
+    places = places_of(connection, job, cells)
     texts = {places[name]: text for name, text in cells.items()}
     return _laid(connection, job, importer, found_row(connection, job, number), texts, who=who, revision=revision)
 
@@ -126,16 +126,17 @@ def _require_open(job: Job, row: RowResult) -> None:
         raise Final(Code.ROW_DONE, told, hint="Only rows that failed or were skipped can be corrected now.")
 
 
-def places_of(columns: Sequence[ColumnMapping], names: Mapping[str, object] | Sequence[str]) -> dict[str, int]:
+def places_of(connection: Connection[Any], job: Job, names: Mapping[str, object] | Sequence[str]) -> dict[str, int]:
     """The positions of columns that are named by header, by field or as `column N`; each at most once."""
-    found = {name: _place_of(columns, name) for name in names}
+    columns = columns_of(connection, job.id)
+    found = {name: _place_of(columns, job.config.constants, name) for name in names}
     if len(set(found.values())) < len(found):
         twice = [name for name in found if list(found.values()).count(found[name]) > 1]
         raise Final(Code.UNKNOWN_CELL, f"{' and '.join(map(repr, twice[:2]))} are the same cell.", hint="Name it once.")
     return found
 
 
-def _place_of(columns: Sequence[ColumnMapping], name: str) -> int:
+def _place_of(columns: Sequence[ColumnMapping], constants: Mapping[str, str], name: str) -> int:
     by_header = {column.position for column in columns if column.header == name}
     by_field = {column.position for column in columns if column.target_field == name}
     places = by_header | by_field or {c.position for c in columns if name == f"column {c.position + 1}"}
@@ -144,6 +145,9 @@ def _place_of(columns: Sequence[ColumnMapping], name: str) -> int:
     numbered = " or ".join(f"`column {place + 1}`" for place in sorted(places))
     if places:
         raise Final(Code.UNKNOWN_CELL, f"{name[:100]!r} is more than one column.", hint=f"Say {numbered}.")
+    if name in constants:
+        told = f"{name} has the value {constants[name][:100]!r} for all rows: no cell of the file."
+        raise Final(Code.UNKNOWN_CELL, told, hint="Before anything is written, go back to the columns to change it.")
     known = list(dict.fromkeys([*(c.header for c in columns), *(c.target_field for c in columns if c.target_field)]))
     hint = did_you_mean(name, known) or f"Known are: {', '.join(known)[:500]}."
     raise Final(Code.UNKNOWN_CELL, f"The file has no column {name[:100]!r}, and no field of that name.", hint=hint)

@@ -16,7 +16,6 @@ from rowcall.model import Code, State
 from rowcall.store.edits import Laid, lay_over
 from rowcall.store.grid import Wanted
 from rowcall.store.jobs import Job
-from rowcall.store.mappings import columns_of
 from rowcall.store.queries import query
 from rowcall.words import counted
 
@@ -103,7 +102,7 @@ def _given(connection: Connection[Any], job: Job, asked: Replacing) -> dict[str,
         raise Final(
             Code.BAD_REQUEST, "Nothing can't be a part of a cell.", hint="Say what to find, or take whole cells."
         )
-    place = places_of(columns_of(connection, job.id), [asked.column])[asked.column]
+    place = places_of(connection, job, [asked.column])[asked.column]
     which = asked.which
     return {
         "id": job.id,
