@@ -63,7 +63,7 @@ class Desk:
 
     def submit(self) -> Result:
         with self.database.connect() as connection, connection.transaction():
-            self.job, _ = moves.submit(connection, self.job, {moves.ANY_PLAN})
+            self.job, _ = moves.submit(connection, self.job, {moves.ANY_PLAN}, self.importer)
         self.run()
         return self.result()
 

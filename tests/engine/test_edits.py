@@ -300,6 +300,22 @@ def _told(desk: Desk) -> list[str]:
     return [desk.row(number).status for number in range(1, (desk.job.row_count or 0) + 1)]
 
 
+def test_a_wrong_correction_of_all_or_nothing_can_be_taken_back(table: Database, tmp_path: Path) -> None:
+    whole = declared("t", key="id", atomic=True, flow=Flow(preview=True), **FIELDS)
+    desk = Desk(table, tmp_path, whole, HEAD + "1,a@x.org,new,Rome\n2,b@x.org,new,Rome\n")
+    assert desk.edit(2, email="nobody").status == "failed"
+    assert desk.run().state is State.VALIDATED
+    with table.connect() as connection:
+        counts = jobs.counts_of(connection, desk.job)
+    assert moves.possible(desk.job, counts, whole) == ["edit", "cancel", "reopen"]
+    with pytest.raises(WrongState, match="all rows of a file or none, and 1 row of its plan fails") as refused:
+        desk.submit()
+    assert "submit" not in refused.value.allowed
+    desk.undo(2, revision=1)
+    assert desk.run().state is State.VALIDATED
+    assert desk.submit().values("id") == [1, 2]
+
+
 def test_what_is_all_or_nothing_and_through_is_asked_for_nothing_that_is_refused(
     table: Database, tmp_path: Path
 ) -> None:

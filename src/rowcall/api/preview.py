@@ -63,7 +63,7 @@ def submit_import(job_id: UUID, at: TheService, caller: TheCaller, if_match: _If
         if if_match is None or not if_match.strip():
             moves.require(job, "submit")  # no plan would do
             raise _unsaid()
-        job, now = moves.submit(connection, job, _digests(if_match))
+        job, now = moves.submit(connection, job, _digests(if_match), at.registry.find(job.importer))
         return job
 
     return moved(at, caller, job_id, "submit", submit, lambda: now)

@@ -194,4 +194,5 @@ def _ways_on(job: Job, server: str | None) -> list[tuple[str, str]]:
     """What can be done with a job that waits: what it is for, and the command."""
     if job.dry_run and job.state == State.VALIDATED:
         return []
-    return [(what, f"rowcall {name} {job.number}{there(server)}") for name, what in _WAYS.get(job.state, {}).items()]
+    ways = {name: what for name, what in _WAYS.get(job.state, {}).items() if name != "submit" or name in job.allowed}
+    return [(what, f"rowcall {name} {job.number}{there(server)}") for name, what in ways.items()]

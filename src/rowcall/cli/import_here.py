@@ -101,7 +101,7 @@ def submit_here(job: str, plan: str | None, *, workers: int | None, as_json: boo
 
 
 def _go_on(
-    job: str, take_up: Callable[[Connection[Any], Job], None], *, workers: int | None, as_json: bool
+    job: str, take_up: Callable[[Connection[Any], Job, type[Importer]], None], *, workers: int | None, as_json: bool
 ) -> NoReturn:
     with ExitStack() as stack:
         with failing(as_json=as_json):
@@ -114,7 +114,7 @@ def _go_on(
             importer = registry.importer(found.importer)
             _migrate(database, registry, importer)
             with held(database, found) as control:
-                take_up(control, jobs.get_job(control, str(found.id)))
+                take_up(control, jobs.get_job(control, str(found.id)), importer)
         _carry_out(Run(database, importer, settings), found, as_json=as_json)
 
 
@@ -156,7 +156,7 @@ def _say_taken_up(job: Job) -> None:
     say(f"Job {job.number} of {job.created_at:%Y-%m-%d %H:%M} was to do the same and was interrupted: going on.")
 
 
-def _take_up(control: Connection[Any], job: Job, *, as_json: bool) -> None:
+def _take_up(control: Connection[Any], job: Job, _: type[Importer], *, as_json: bool) -> None:
     """See that the job can go on, or that somebody is there to be asked."""
     if is_asked(job.state, moves.allowed(job), as_json=as_json):
         return
@@ -178,9 +178,9 @@ def _take_up(control: Connection[Any], job: Job, *, as_json: bool) -> None:
         )
 
 
-def _submit(control: Connection[Any], job: Job, *, digest: str) -> None:
+def _submit(control: Connection[Any], job: Job, importer: type[Importer], *, digest: str) -> None:
     with control.transaction():
-        moves.submit(control, job, {digest})
+        moves.submit(control, job, {digest}, importer)
 
 
 # ------------------------------------------------------------------------------------------------------- how it goes

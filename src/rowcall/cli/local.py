@@ -96,7 +96,9 @@ class Local(LocalColumns, LocalValues):
     def submit(self, job: str, plan: str | None = None) -> answers.Job:
         """Agree to this plan of a job and no other; None: whatever it is."""
         digests = {plan or moves.ANY_PLAN}
-        return self._moved(job, lambda connection, found: moves.submit(connection, found, digests)[0])
+        return self._moved(
+            job, lambda connection, found: moves.submit(connection, found, digests, self._importer(found))[0]
+        )
 
     def receipt(self, job: str) -> answers.Receipt:
         """A job on one page."""

@@ -10,6 +10,7 @@ from rowcall.engine.preview.plan import close_plan
 from rowcall.errors import Final
 from rowcall.importer import Importer
 from rowcall.model import Code, State
+from rowcall.store.edits import has_edits
 from rowcall.store.jobs import Job, move, seize
 from rowcall.store.queries import query
 
@@ -60,11 +61,11 @@ def finish_job(connection: Connection[Any], job: Job, importer: type[Importer]) 
         importer().after(connection, job)
         return move(connection, job, State.COMPLETED_WITH_ERRORS if balance.failed else State.COMPLETED)
     seize(connection, job)  # before its plan, as whoever supersedes it does
-    if importer.atomic and balance.failed:
+    if importer.atomic and balance.failed and not (shows_plan(job, importer) and has_edits(connection, job.id)):
         connection.execute(query("not_applied"), {"id": job.id})
         connection.execute(query("recount_batches"), {"id": job.id, "first": 1, "last": job.row_count})
         return move(connection, job, State.INVALID)
-    if shows_plan(job, importer):
+    if shows_plan(job, importer):  # of all or nothing, also a plan that somebody's corrections spoiled: they mend it
         close_plan(connection, job)
         return move(connection, job, State.VALIDATED)
     connection.execute(query("forget_plan"), {"id": job.id})  # nobody has seen it

@@ -14,7 +14,7 @@ from rowcall.engine.undo.possible import nothing_to_undo, require_keys, require_
 from rowcall.engine.undo.take_back import end_undo
 from rowcall.errors import Final, PlanStale, WrongState
 from rowcall.importer import Importer, WholeFileImporter
-from rowcall.model import WORKING, Code, State, Wish
+from rowcall.model import WORKING, Code, State, Status, Wish
 from rowcall.store import jobs, undos
 from rowcall.store.fingerprints import FingerprintCheck, check_of, note_acknowledged
 from rowcall.store.grid import Wanted
@@ -22,6 +22,7 @@ from rowcall.store.jobs import Job, JobCounts
 from rowcall.store.plans import plan_of
 from rowcall.store.queries import query
 from rowcall.store.rows import pending_batches
+from rowcall.words import counted
 
 ASKED: dict[str, frozenset[State]] = {
     "start": frozenset({State.UPLOADED}),
@@ -60,6 +61,8 @@ def _in_vain(job: Job, counts: JobCounts, importer: type[Importer] | None) -> se
         found.add("undo")
     if importer and as_a_whole(importer) and job.state is not State.VALIDATED:
         found |= {"edit", "reprocess"}
+    if importer and importer.atomic and counts.failed:
+        found.add("submit")
     if job.state is State.CELL_MAPPING and counts.done and not (importer and importer.atomic):
         found.add("reopen")  # it asks about rows that are tried again, or stopped while it wrote
     return found
@@ -129,10 +132,13 @@ def _for_a_while(connection: Connection[Any], job: Job, slice_ms: int | None) ->
 ANY_PLAN = "*"
 
 
-def submit(connection: Connection[Any], job: Job, digests: Collection[str]) -> tuple[Job, bool]:
+def submit(
+    connection: Connection[Any], job: Job, digests: Collection[str], importer: type[Importer] | None = None
+) -> tuple[Job, bool]:
     """Have a plan committed, if it is one of these; `ANY_PLAN` is whatever there is. Called in a transaction.
 
     Whoever submits a plan that was submitted already gets the job as it is, and False: a second click does nothing.
+    A plan by which nothing would be written, since a row fails and the importer takes all or none, is refused.
     """
     job = jobs.seize(connection, job)  # before its plan, as whoever supersedes it does
     plan = plan_of(connection, job.id)
@@ -146,9 +152,19 @@ def submit(connection: Connection[Any], job: Job, digests: Collection[str]) -> t
         told = f"Job {job.number} has another plan by now than the one that was agreed to."
         hint = "Look at the preview again, and submit its `digest` as it is now, in quotes and not weak (`W/`)."
         raise PlanStale(Code.PLAN_STALE, told, hint=hint, digest=plan.digest)
+    if importer and importer.atomic and (failed := plan.counts.get(Status.FAILED.value)):
+        raise _not_whole(job, importer, failed)
     connection.execute(query("set_wish"), {"id": job.id, "wish": None})
     connection.execute(query("submit_plan"), {"id": job.id})
     return jobs.move(connection, job, State.PROCESSING), True
+
+
+def _not_whole(job: Job, importer: type[Importer], failed: int) -> WrongState:
+    fails = counted(failed, "row of its plan fails", "rows of its plan fail")
+    told = f"{importer.name} takes all rows of a file or none, and {fails}."
+    may = [name for name in allowed(job) if name != "submit"]
+    hint = "Correct what fails, or take back the corrections that it fails by."
+    return WrongState(Code.WRONG_STATE, told, hint=hint, state=job.state, allowed=may)
 
 
 def acknowledge(connection: Connection[Any], job: Job, who: str) -> Job:
