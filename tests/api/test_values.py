@@ -83,10 +83,10 @@ class opened:  # noqa: N801 (a context)
         self._served.__exit__(None, None, None)
 
 
-def brought(site: Site | Town, *countries: str, who: str | None = None, first: int = 1) -> str:
+def brought(site: Site | Town, *countries: str, who: str | None = None, first: int = 1, **more: str) -> str:
     """The path of a job that a worker has gone as far with as it goes."""
     text = "id,country_id\n" + "".join(f"{n},{country}\n" for n, country in enumerate(countries, first))
-    files, data = {"file": ("shops.csv", text)}, {"importer": "shops"}
+    files, data = {"file": ("shops.csv", text)}, {"importer": "shops", **more}
     headers = {"Authorization": f"Bearer {site.keys[who]}"} if who and isinstance(site, Town) else {}
     job = site.client.post("/v1/imports", files=files, data=data, headers=headers).json()
     site.worker.advance(job["id"])
@@ -275,6 +275,60 @@ def test_x10_decisions_are_listed_used_and_revoked(shop: Site) -> None:
     assert (ended["state"], ended["counts"]["created"], ended["counts"]["skipped"]) == ("COMPLETED", 3, 0)
 
 
+def revoked(site: Site, value: str, **params: str) -> list[dict[str, Any]]:
+    """The jobs that used what was decided of a value, after it is revoked."""
+    (decision,) = site.client.get("/v1/value-decisions", params={"text": value}).json()["items"]
+    return site.client.delete(f"/v1/value-decisions/{decision['id']}", params=params).json()["jobs"]
+
+
+@pytest.mark.parametrize("said", [{"targetId": "2"}, {"skip": True}])
+def test_x10_jobs_that_wait_and_have_written_nothing_ask_anew(shop: Site, said: dict[str, Any]) -> None:
+    job = brought(shop, "Gondor", "Mordor", config='{"preview": true}')
+    says(shop, job, {"field": "country_id", "value": "Gondor", **said})
+    says(shop, job, {"field": "country_id", "value": "Mordor", "targetId": "1"})
+    number = shop.client.post(f"{job}/cell-mappings/confirm").json()["id"]
+    shop.worker.advance(number)
+    assert shop.client.get(job).json()["state"] == "VALIDATED"
+    asks = brought(shop, "Gondor", "Shire", first=11)  # which it waits to be told of
+    for told in revoked(shop, "Gondor", reprocess="true"):
+        assert (told["reprocessed"], "asks anew" in told["wayOn"]) == (True, True), told
+    for each in (job, asks):
+        shop.worker.advance(each.rpartition("/")[2])
+        now, values = shop.client.get(each).json(), shop.client.get(f"{each}/cell-mappings").json()
+        assert (now["state"], now["wish"]) == ("CELL_MAPPING", "hold")
+        assert {each["value"]: each["status"] for each in values["items"]}["Gondor"] == "UNRESOLVED"
+    assert says(shop, job, {"field": "country_id", "value": "Gondor", "targetId": "3"}).status_code == 200
+    shop.client.post(f"{job}/cell-mappings/confirm")
+    shop.worker.advance(number)
+    assert shop.client.post(f"{job}/submit", headers={"If-Match": "*"}).status_code == 202
+    shop.worker.advance(number)
+    with shop.database.connect() as connection:
+        assert connection.execute("SELECT id, country_id FROM shop ORDER BY 1").fetchall() == [(1, 3), (2, 1)]
+
+
+def test_x10_who_revokes_a_decision_is_told_what_is_true_of_each_job(shop: Site) -> None:
+    def job(first: int, **more: str) -> str:
+        return brought(shop, "Gondor", first=first, **more).rpartition("/")[2]
+
+    asked = brought(shop, "Gondor")
+    says(shop, asked, {"field": "country_id", "value": "Gondor", "targetId": "2"})
+    shop.worker.advance(shop.client.post(f"{asked}/cell-mappings/confirm").json()["id"])
+    job(11, config='{"preview": true}')
+    job(21, config='{"dryRun": true}')
+    taken_back = job(31)
+    shop.client.post(f"/v1/imports/{taken_back}/undo", json={})
+    shop.worker.advance(taken_back)
+    brought(shop, "Gondor", "Shire", first=41)
+    told = [(each["state"], each["wayOn"].partition(":")[0].partition(".")[0]) for each in revoked(shop, "Gondor")]
+    assert told == [
+        ("CELL_MAPPING", "It has written nothing yet"),
+        ("REVERTED", "Nothing of it is left"),
+        ("VALIDATED", "It has written nothing, and won't"),
+        ("VALIDATED", "It has written nothing yet, but would by it"),
+        ("COMPLETED", "Its rows are written by it"),
+    ]
+
+
 def test_x10_a_decision_is_revoked_though_the_scope_of_a_job_that_used_it_is_taken(shop: Site) -> None:
     job = brought(shop, "Gondor")
     says(shop, job, {"field": "country_id", "value": "Gondor", "skip": True})
@@ -283,8 +337,8 @@ def test_x10_a_decision_is_revoked_though_the_scope_of_a_job_that_used_it_is_tak
     with shop.database.connect() as connection:
         connection.execute("UPDATE rowcall.job SET scope_key = 'here'")
     (decision,) = shop.client.get("/v1/value-decisions").json()["items"]
-    revoked = shop.client.delete(f"/v1/value-decisions/{decision['id']}", params={"reprocess": "true"})
-    assert (revoked.status_code, [each["reprocessed"] for each in revoked.json()["jobs"]]) == (200, [False])
+    answer = shop.client.delete(f"/v1/value-decisions/{decision['id']}", params={"reprocess": "true"})
+    assert (answer.status_code, [each["reprocessed"] for each in answer.json()["jobs"]]) == (200, [False])
     ended = shop.client.get(job).json()
     assert (ended["state"], ended["counts"]["skipped"]) == ("COMPLETED", 1)
     with shop.database.connect() as connection:

@@ -456,7 +456,7 @@ EXAMPLES: dict[str, Any] = {
                 "state": "COMPLETED",
                 "rows": 41,
                 "reprocessed": False,
-                "wayOn": "Its rows were written by it. Undo the job, or import its file again.",
+                "wayOn": "Its rows are written by it. Undo the job, or import its file again; with mode `upsert` the rows are changed.",
             }
         ],
     },

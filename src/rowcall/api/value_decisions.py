@@ -52,7 +52,11 @@ def revoke_value_decision(
     at: TheService,
     caller: TheCaller,
     reprocess: Annotated[
-        bool, Query(description="Try rows again that were left out for it, when somebody has said what it stands for.")
+        bool,
+        Query(
+            description="Try rows again that were left out for it, when somebody has said what it stands for; and have "
+            "jobs that wait and have written nothing ask anew."
+        ),
     ] = False,
 ) -> RevokedAnswer:
     """Take back what was decided of a value. What was written stays; the answer tells which jobs used it."""

@@ -59,7 +59,11 @@ def _line(decision: ValueDecision) -> tuple[str, ...]:
 def revoke(
     decision: Annotated[UUID, typer.Argument(help="Its id.")],
     reprocess: Annotated[
-        bool, typer.Option("--reprocess", help="Try rows again that were left out for it, after asking anew.")
+        bool,
+        typer.Option(
+            "--reprocess",
+            help="Try rows again that were left out for it, and have jobs ask anew that have written nothing.",
+        ),
     ] = False,
     as_json: AsJson = False,
     server: Server = None,
@@ -72,5 +76,5 @@ def revoke(
         return
     screen().print(f"Nothing is remembered of {revoked.decision.value!r} any more.", markup=False)
     for job in revoked.jobs:
-        told = "is tried again" if job.reprocessed else job.way_on
-        screen().print(f"Job {job.number} ({job.state}) used it for {counted(job.rows, 'row')}: {told}", markup=False)
+        used = f"Job {job.number} ({job.state}) used it for {counted(job.rows, 'row')}"
+        screen().print(f"{used}: {job.way_on}", markup=False)

@@ -52,6 +52,9 @@ class Used:
     job_id: UUID
     number: str
     state: str
+    dry_run: bool
+    processed: bool
+    """Whether it has ever begun to write."""
     rows: int
 
 
@@ -82,6 +85,12 @@ def revoke(connection: Connection[Any], organisation: UUID, decision_id: UUID) -
         hint = "`GET /v1/value-decisions`, or `rowcall decisions`, lists them."
         raise Final(Code.DECISION_NOT_FOUND, f"There is no decision {str(decision_id)!r}.", hint=hint)
     return Revoked(decision, used)
+
+
+def forget_value(connection: Connection[Any], job_id: UUID, decision: ValueDecision) -> None:
+    """Have a job find out anew what a value stands for, when its values are gathered again."""
+    given = {"id": job_id, "field": decision.field, "scope": decision.scope, "value": decision.value}
+    connection.execute(query("forget_value"), given)
 
 
 def question_again(connection: Connection[Any], job_id: UUID, decision: ValueDecision) -> int:

@@ -188,7 +188,7 @@ class DecisionUse(Wire):
     rows: int
     """How many have the value."""
     reprocessed: bool
-    """Whether rows are tried again now."""
+    """Whether rows are tried again now, or the job asks anew before it writes any."""
     way_on: str
     """How they come to something else."""
 

@@ -127,7 +127,7 @@ def revoked_document(revoked: Revoked, reprocessed: Sequence[str]) -> dict[str, 
                 "state": used.state,
                 "rows": used.rows,
                 "reprocessed": used.number in reprocessed,
-                "wayOn": way_on(revoked, used),
+                "wayOn": way_on(revoked, used, again=used.number in reprocessed),
             }
             for used in revoked.used
         ],

@@ -222,7 +222,9 @@ ORDER BY decided_at DESC, id DESC LIMIT %(most)s
 
 -- decision_used --
 -- The jobs that used a decision, the latest first.
-SELECT j.id AS job_id, j.number, j.state, sum(v.occurrences)::bigint AS rows
+SELECT j.id AS job_id, j.number, j.state, coalesce((j.config ->> 'dry_run')::boolean, false) AS dry_run,
+       EXISTS (SELECT FROM rowcall.job_event e WHERE e.job_id = j.id AND e.after = 'PROCESSING') AS processed,
+       sum(v.occurrences)::bigint AS rows
 FROM rowcall.value_decision d
 JOIN rowcall.value_mapping v ON v.digest = d.digest AND v.basis IN ('remembered', 'person') AND v.action = d.action
     AND v.target_key IS NOT DISTINCT FROM d.target_key
@@ -243,6 +245,10 @@ WHERE o.job_id = %(id)s AND o.status = 'skipped' AND EXISTS (
     SELECT FROM jsonb_array_elements(o.issues) issue
     WHERE issue ->> 'code' = 'VALUE_LEFT_OUT' AND issue ->> 'field' = %(field)s AND issue ->> 'value' = left(%(value)s, 200))
 ON CONFLICT DO NOTHING
+
+-- forget_value --
+-- A value of a job, and what it stands for: it is looked at anew when values are gathered.
+DELETE FROM rowcall.value_mapping WHERE job_id = %(id)s AND digest = rowcall.value_digest(%(field)s, %(scope)s, %(value)s)
 
 -- question_value --
 -- Nobody knows any more what a value of a job stands for.
