@@ -140,6 +140,7 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(site: Site) -> None:
         {"updates": [{"position": 0, "ignore": True}, {"position": 0, "ignore": True}]},
         {"updates": [{"position": 0, "targetField": "name"}, {"position": 1, "targetField": "name"}]},
         {"constants": {"nope": "x"}},
+        {"constants": {"created_at": "soon"}},
         {"joins": [{"targetField": "name", "positions": [1]}]},
         {"joins": [{"targetField": "name", "positions": [1, 1]}]},
         {"updates": [{"position": -1, "ignore": True}]},

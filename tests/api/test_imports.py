@@ -303,6 +303,14 @@ def test_fields_that_an_importer_does_not_have_are_told_with_their_place(site: S
     ]
 
 
+def test_constants_that_their_fields_cannot_read_are_told_with_their_place(site: Site) -> None:
+    answer = sent(site, config='{"constants": {"created_at": "soon", "active": "perhaps", "role": "reader"}}')
+    assert (answer.status_code, answer.json()["code"]) == (422, "BAD_MAPPING")
+    told = {each["at"]: each["message"] for each in answer.json()["errors"]}
+    assert told.keys() == {"body/config/constants/created_at", "body/config/constants/active"}
+    assert "'soon' is not a date and time" in told["body/config/constants/created_at"]
+
+
 def test_hints_of_jobs_that_came_over_http_are_for_http(site: Site) -> None:
     job = sent(site, "post,name\na@x.org,A\n").json()
     site.worker.advance(job["id"])

@@ -1,11 +1,19 @@
 """Which column of a file goes to which field."""
 
+import datetime as dt
+from decimal import Decimal as Exact
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from rowcall import Final, Integer, Text
+from rowcall import Date, DateTime, Decimal, Final, Integer, Text
+from rowcall.errors import DoesNotFit
+from rowcall.formats import ReadOptions
 from rowcall.model import Code, State
 from rowcall.store.db import Database
 
+from .asked import Asked
 from .importing import declared, run_import, sql
 from .previewing import preview, submit
 
@@ -120,3 +128,67 @@ def test_a_field_that_the_importer_has_lost_since_is_told(table: Database) -> No
 def test_file_without_a_record_that_can_be_read_says_so(table: Database) -> None:
     with pytest.raises(Final, match=r"No record of the file can be read.*requires id"):
         run_import(table, IMPORTER, '{"id": 1, "first_name": "A')
+
+
+DATED = declared("d", id=Integer(), born=Date(), seen=DateTime(), amount=Decimal(min=0), code=Text(max_length=3))
+
+
+@pytest.fixture
+def dated(database: Database) -> Database:
+    """A database with dates and numbers."""
+    sql(database, "CREATE TABLE d (id int PRIMARY KEY, born date, seen timestamptz, amount numeric(12,2), code text)")
+    return database
+
+
+@pytest.mark.parametrize(
+    ("read", "born", "amount"),
+    [
+        (ReadOptions(date_order="dmy", decimal=","), "04.03.2024", "1.234,50"),
+        (ReadOptions(date_order="mdy", decimal="."), "3/4/2024", "1,234.50"),
+        (ReadOptions(date_order="mdy", decimal=","), "2024-03-04", "1234.50"),
+    ],
+)
+def test_constants_are_read_in_the_notation_of_the_job(
+    dated: Database, read: ReadOptions, born: str, amount: str
+) -> None:
+    result = run_import(dated, DATED, "id\n1\n", read=read, constants={"born": born, "amount": amount})
+    assert result.values("born", "amount") == [(dt.date(2024, 3, 4), Exact("1234.50"))]
+
+
+def test_constants_that_can_be_read_in_one_way_need_no_notation(dated: Database) -> None:
+    given = {"born": "31.12.2024", "seen": "31.12.2024 14:05", "amount": "1.234,50"}
+    result = run_import(dated, DATED, "id\n1\n", constants=given)
+    seen = dt.datetime(2024, 12, 31, 14, 5, tzinfo=dt.UTC)
+    assert result.values("born", "seen", "amount") == [(dt.date(2024, 12, 31), seen, Exact("1234.50"))]
+    assert result.job.config.constants["born"] == "2024-12-31"
+
+
+@pytest.mark.parametrize(
+    ("constants", "told"),
+    [
+        ({"born": "soon"}, "'soon' is not a date"),
+        ({"born": "30.02.2024"}, "'30.02.2024' is not a date"),
+        ({"born": "03/04/2024"}, "with the day or the month first"),
+        ({"amount": "much"}, "'much' is not a number"),
+        ({"amount": "-1"}, "-1 is below the minimum of 0"),
+        ({"code": "abcd"}, "abcd"),
+    ],
+)
+def test_constants_that_no_row_could_take_are_refused_at_once(
+    dated: Database, tmp_path: Path, constants: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(DoesNotFit, match=told) as caught:
+        run_import(dated, DATED, "id\n1\n", constants=constants)
+    (name,) = constants
+    assert [each["at"] for each in caught.value.errors] == [f"constants/{name}"]
+    assert sql(dated, "SELECT count(*) FROM rowcall.job") == [(0,)]
+    asked = Asked(dated, tmp_path, DATED, "id\n1\n", ask="always")
+    with pytest.raises(DoesNotFit, match=told):
+        asked.says(constants=constants)
+
+
+def test_a_constant_that_is_given_back_as_it_is_told_stays_what_it_is(dated: Database, tmp_path: Path) -> None:
+    asked = Asked(dated, tmp_path, DATED, "id\n1\n", ask="always", read=ReadOptions(decimal=","))
+    asked.says(constants={"amount": "1,234"})
+    asked.says(constants={"amount": "1.234"})
+    assert sql(dated, "SELECT config #>> '{constants,amount}' FROM rowcall.job") == [("1.234",)]

@@ -147,9 +147,18 @@ def _ask_missing(at: Desk, job: str) -> None:
         position = choose(f"Where does {name} come from? It is required.", options, at=near)
         if position == _SAME_FOR_ALL:
             if value := ask_text(f"The value of {name} in all rows:"):
-                at.change_columns(job, ColumnAnswers(constants={name: value}))
+                _give_all(at, job, name, value)
         else:
             at.change_columns(job, ColumnAnswers(updates=[ColumnUpdate(position=position, target_field=name)]))
+
+
+def _give_all(at: Desk, job: str, name: str, value: str) -> None:
+    try:
+        at.change_columns(job, ColumnAnswers(constants={name: value}))
+    except Final as error:
+        if error.code != Code.BAD_MAPPING:
+            raise
+        screen().print(f"{error.message} {error.hint}".strip(), markup=False)
 
 
 # ------------------------------------------------------------------------------------------------------ a last look

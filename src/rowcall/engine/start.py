@@ -1,12 +1,14 @@
 """A file becomes a job."""
 
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
 from psycopg import Connection
 
 from rowcall.config import Settings
+from rowcall.engine.columns.constants import read_constants
 from rowcall.engine.columns.usable import check_usable
 from rowcall.engine.context import scope_of, with_context
 from rowcall.errors import DoesNotFit
@@ -71,7 +73,7 @@ def _refuse_unknown(importer: type[Importer], config: JobConfig) -> None:
 
 
 def settled_config(importer: type[Importer], config: JobConfig) -> JobConfig:
-    """The configuration of a job, its context read. Refuses what the importer can't do, before there is a job."""
+    """The configuration of a job, its context and constants read. Refuses what can't be done, before there is a job."""
     config = with_context(importer, config)
     _refuse_unknown(importer, config)
     for name in config.constants:
@@ -80,4 +82,10 @@ def settled_config(importer: type[Importer], config: JobConfig) -> JobConfig:
         told = f"Importer {importer.name} has no key to know a row by, so that it can't update what is there."
         wrong = [{"at": "mode", "message": "Rows can't be updated without a key."}]
         raise DoesNotFit(Code.BAD_OPTION, told, hint="Give it a `key`, or import in mode insert.", errors=wrong)
-    return config
+    return replace(config, constants=config.constants | _own_constants(importer, config))
+
+
+def _own_constants(importer: type[Importer], config: JobConfig) -> dict[str, str]:
+    """The constants that no context tells, which is read already."""
+    own = {name: text for name, text in config.constants.items() if name not in config.context}
+    return read_constants(importer, own, config.read)

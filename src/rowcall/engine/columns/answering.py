@@ -8,6 +8,7 @@ from typing import Any, Literal
 from psycopg import Connection
 
 from rowcall.engine.columns.asking import asking, is_asked
+from rowcall.engine.columns.constants import read_constants
 from rowcall.engine.columns.map import near_miss, required_without
 from rowcall.engine.columns.templates import drift_of, template_of
 from rowcall.engine.columns.usable import check_free, check_usable, usable
@@ -143,6 +144,8 @@ def update(
     changed = _changed(columns, said, who)
     given = {column.target_field for column in changed.values()} - {None}
     constants = _constants(job.config, said.constants, given)
+    new = {name: text for name, text in constants.items() if job.config.constants.get(name) != text}
+    constants |= read_constants(importer, new, job.config.read)
     taken = given | {name for name, value in said.constants.items() if value is not None}
     for column in columns.values():
         if column.position not in changed and column.target_field in taken:
