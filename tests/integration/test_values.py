@@ -19,9 +19,17 @@ class Shops(Importer):
     target = "shop"
     id_ = Integer(required=True)
     country_id = Lookup("country", by="name", on_missing="ask", creates="name")
+
+
+class Stalls(Importer):
+    """Shops, whose countries have two names."""
+
+    target = "shop"
+    id_ = Integer(required=True)
+    country_id = Lookup("country", by=("iso", "name"), label="name", on_missing="ask")
 '''
 TABLES = """
-    CREATE TABLE country (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text UNIQUE);
+    CREATE TABLE country (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text UNIQUE, iso text);
     CREATE TABLE shop (id int PRIMARY KEY, country_id int);
     INSERT INTO country (name) VALUES ('Germany'), ('Åland'), ('a=b');
 """
@@ -102,3 +110,14 @@ def test_what_makes_no_sense_is_refused(shops: Workspace, options: list[str], to
     number = waiting(shops, "Gondor")
     refused = shops.run("values", number, *options)
     assert (refused.status, told in refused.err) == (1, True), refused.err
+
+
+def test_a_value_stands_for_what_is_looked_up_by_any_of_its_names(shops: Workspace) -> None:
+    shops.ask("UPDATE country SET iso = 'DE' WHERE name = 'Germany' RETURNING iso")
+    file = shops.file("id,country_id", "1,=DE", "2,Gondor")
+    number = shops.json("import", file, "--into", "stalls", status=3)["number"]
+    refused = shops.run("values", number, "--set", "country_id:=DE=XY")
+    assert (refused.status, "'XY' is not in country" in refused.err) == (1, True)
+    assert "--search country_id:TEXT" in refused.err
+    said = shops.json("values", number, "--set", "country_id:=DE=DE", "--set", "country_id:Gondor=Germany")
+    assert [each["target"]["label"] for each in said["items"]] == ["Germany", "Germany"]

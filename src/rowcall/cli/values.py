@@ -36,7 +36,11 @@ def values(
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar=f"{_SHAPE}=TARGET", help="It stands for this: an id, or its name. Repeat it."),
+        typer.Option(
+            "--set",
+            metavar=f"{_SHAPE}=TARGET",
+            help="It stands for this: an id, its name, or what it is looked up by. Repeat it.",
+        ),
     ] = None,
     ignore: Annotated[
         list[str] | None, typer.Option(metavar=_SHAPE, help="It stands for nothing: the field stays empty. Repeat it.")

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import polars as pl
 from psycopg import Connection
 
 from rowcall.engine.moves import require
-from rowcall.engine.values.known import LookedUp, known_of
+from rowcall.engine.values.known import Known, LookedUp, known_of
 from rowcall.errors import Final, NotSettled
 from rowcall.importer import Choice, Importer, Lookup
 from rowcall.model import Code
@@ -36,7 +37,7 @@ class ValueUpdate:
     confirm: bool = False
     """What is proposed is right."""
     target: str | None = None
-    """The key of what they stand for."""
+    """The key of what they stand for, or what it is looked up by."""
     ignore: bool = False
     """They stand for nothing: the field stays empty."""
     skip: bool = False
@@ -156,14 +157,30 @@ def _meant(each: ValueUpdate) -> str:
     return f"id {', '.join(map(str, each.ids[:5]))}" if each.ids else "what is meant"
 
 
-def _target(tables: Connection[Any], importer: type[Importer], name: str, key: str) -> Target:
+def _target(tables: Connection[Any], importer: type[Importer], name: str, said: str) -> Target:
     known = known_of(importer, name)
+    key = said
     labels = known.labels(tables, [key])
+    if key not in labels and (found := _looked_up(tables, known, said)):
+        key, labels = found, known.labels(tables, [found])
     if key not in labels:
-        hint = _choices(importer, name) or "Search what there is with `candidates`."
-        raise Final(Code.BAD_MAPPING, f"{key!r} is not in {known.called} for {name}.", hint=hint)
+        choices = _choices(importer, name)
+        raise Final(
+            Code.BAD_MAPPING,
+            f"{said!r} is not in {known.called} for {name}.",
+            hint=choices or f"Search what there is with --search {name}:TEXT.",
+            over_http=choices or "Search what there is with `candidates`.",
+        )
     within = known.scope_of(tables, key) if isinstance(known, LookedUp) and known.scoped else None
     return Target(key, labels[key], within)
+
+
+def _looked_up(tables: Connection[Any], known: Known, text: str) -> str | None:
+    """The key of the one row that a cell with this text would stand for. Within scopes, no text is one by itself."""
+    if known.scoped:
+        return None
+    found = known.found(tables, pl.DataFrame({"value": [text], "scope": [""]}))
+    return found.item(0, "key") if found.height == 1 and found.item(0, "keys") == 1 else None
 
 
 def _choices(importer: type[Importer], name: str) -> str:
