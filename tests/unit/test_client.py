@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from rowcall import Client, Final, RequestRefused, ServerUnavailable
+from rowcall import Client, Final, RequestRefused, ServerUnavailable, client
 
 from ..web import answer, serving
 
@@ -80,6 +80,12 @@ def test_addresses_and_keys_that_are_none_are_refused(url: str, key: str | None)
     with pytest.raises(Final, match=r"address|key") as told:
         Client(url, key)
     assert "secret" not in str(told.value)
+
+
+def test_what_the_client_takes_is_where_the_client_is() -> None:
+    taken = {"ColumnAnswers", "ColumnUpdate", "Join", "Replacement", "TemplateName", "ValueSaid"}
+    assert taken <= set(client.__all__)
+    assert all(getattr(client, name).__name__ == name for name in client.__all__)
 
 
 def test_who_asks_no_server_waits_for_no_client() -> None:
