@@ -77,6 +77,17 @@ def test_a_job_says_that_it_waits_and_values_are_settled_step_by_step(shops: Wor
     assert [key for (key,) in rows] == [1, 1, 2, 2, 1, None, 4]
 
 
+def test_programs_are_told_how_a_job_that_waits_goes_on(shops: Workspace) -> None:
+    file = shops.file("id,country_id", "1,Gondor")
+    told = shops.json("import", file, "--into", "shops", status=3)
+    assert (told["state"], told["wish"], "decide" in told["allowed"]) == ("CELL_MAPPING", "hold", True)
+    commands = [each["command"] for each in told["wayOn"]]
+    assert commands == [f"rowcall values {told['number']}", f"rowcall resume {told['number']}"]
+    shops.json("values", told["number"], "--ignore", "country_id:Gondor", "--confirm")
+    ended = shops.json("resume", told["number"])
+    assert (ended["state"], ended["wish"], ended["wayOn"]) == ("COMPLETED", None, [])
+
+
 def test_decisions_are_listed_and_revoked(shops: Workspace) -> None:
     number = waiting(shops, "Gondor")
     assert shops.json("values", number, "--skip", "country_id:Gondor", "--confirm")["job"]["state"] == "CELL_MAPPING"

@@ -108,6 +108,9 @@ def _document(end: End, failure: RowcallError | None) -> dict[str, Any]:
         "issues": end.failed,
         "fingerprint": end.fingerprint,
         "error": failure_document(failure) if failure else None,
+        "wish": end.job.wish,
+        "allowed": end.job.allowed,
+        "wayOn": [{"message": what, "command": command} for what, command in _ways_on(end.job, end.server)],
     }
 
 
