@@ -140,6 +140,8 @@ def test_commands_correct_rows_here_and_at_a_server(site: Site, tmp_path: Path, 
     brought = run("rejects", job, "--upload", file, "--json")
     assert (json.loads(brought.out)["changed"], json.loads(brought.out)["job"]["state"]) == (1, "PROCESSING")
     site.worker.advance(job)
+    of_another = run("rejects", through(site), "--upload", file)
+    assert (of_another.status, " refused" in of_another.out) == (2, True)
     assert run("reprocess", job, "--edited").status == 0
     site.worker.advance(job)
     assert site.client.get(f"/v1/imports/{job}").json()["state"] == "COMPLETED"

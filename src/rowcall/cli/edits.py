@@ -122,12 +122,18 @@ def rejects(
     as_json: AsJson = False,
     server: Server = None,
 ) -> None:
-    """Take the failed rows away as a workbook, or bring it back: only rows that were changed in it run again."""
+    """Take the failed rows away as a workbook, or bring it back: only rows that were changed in it run again.
+
+    The exit code is 2 if rows that came back were refused.
+    """
     if (out is None) == (upload is None):
         raise Final(Code.BAD_OPTION, "Say --out FILE to take the workbook away, or --upload FILE to bring it back.")
     with desk(server) as at:
         if upload is not None:
-            _tell_merged(at.merge(job, upload), as_json=as_json)
+            done = at.merge(job, upload)
+            _tell_merged(done, as_json=as_json)
+            if done.refused:
+                raise typer.Exit(2)
         elif out is not None:
             at.rejects(job, out)
             _tell_written(job, out, there(server), as_json=as_json)
