@@ -86,7 +86,10 @@ def test_a_person_joins_columns_and_takes_one_out_again(table: Database, tmp_pat
     asked.says(joins=[Join(target_field="name", positions=(1, 2, 3))])
     asked.says(ColumnUpdate(position=1, ignore=True))
     assert [(c.target_field, c.place) for c in asked.columns()] == [("id", 0), (None, 0), ("name", 0), ("name", 1)]
-    asked.says(ColumnUpdate(position=2, confirm=True), ColumnUpdate(position=3, target_field="city"))
+    assert [c.reason for c in asked.columns()[2:]] == ["joined by hand: Last + city"] * 2
+    asked.says(ColumnUpdate(position=3, target_field="city"))
+    assert asked.columns()[2].reason == "the one that is left of a join"
+    asked.says(ColumnUpdate(position=2, confirm=True))
     assert [(c.target_field, c.place) for c in asked.columns()] == [("id", 0), (None, 0), ("name", 0), ("city", 0)]
     assert asked.confirms().values("id", "name") == [(1, "Lee"), (3, "Moe")]
 

@@ -27,6 +27,7 @@ _SETTLED = ("AUTO_MATCHED", "USER_CONFIRMED", "USER_OVERRIDDEN")
 _ASKED_ALWAYS = ("AUTO_MATCHED", "UNRESOLVED")
 _NAMELESS = re.compile(r"column_\d+")
 """What columns without a header are called."""
+_JOINED = "joined by hand: "
 _MOST_JOINED = 20
 _LONGEST_SEPARATOR = 20
 
@@ -209,13 +210,13 @@ def _joined(columns: Mapping[int, ColumnMapping], join: Join, who: str) -> dict[
     if len(join.separator) > _LONGEST_SEPARATOR or "\0" in join.separator:
         told = f"What stands between the columns of {join.target_field!r} has at most {_LONGEST_SEPARATOR} characters."
         raise Final(Code.BAD_MAPPING, told)
-    headers = " + ".join(_column(columns, position).header for position in join.positions)
+    headers = [_column(columns, position).header for position in join.positions]
     return {
         position: replace(
             columns[position],
             target_field=join.target_field,
             status="USER_OVERRIDDEN",
-            reason=f"joined by hand: {headers}",
+            reason=_told_joined(headers),
             date_order=None,
             decimal_mark=None,
             doubtful=None,
@@ -261,9 +262,21 @@ def _in_place(columns: Mapping[int, ColumnMapping], changed: Mapping[int, Column
         if column.target_field:
             parts.setdefault(column.target_field, []).append(column)
     for joined in parts.values():
-        for place, column in enumerate(sorted(joined, key=lambda part: part.place)):
-            now[column.position] = replace(column, place=place)
+        in_order = sorted(joined, key=lambda part: part.place)
+        for place, column in enumerate(in_order):
+            now[column.position] = replace(column, place=place, reason=_reason_now(column, in_order))
     return [column for position, column in now.items() if position in changed or column != columns[position]]
+
+
+def _reason_now(column: ColumnMapping, joined: Sequence[ColumnMapping]) -> str:
+    """Why a column goes to its field, in a join that others may have left."""
+    if not column.reason.startswith(_JOINED):
+        return column.reason
+    return _told_joined([part.header for part in joined]) if len(joined) > 1 else "the one that is left of a join"
+
+
+def _told_joined(headers: Sequence[str]) -> str:
+    return f"{_JOINED}{' + '.join(headers)}"
 
 
 def confirm(connection: Connection[Any], job: Job, importer: type[Importer], needed: frozenset[str], who: str) -> Job:
