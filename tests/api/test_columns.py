@@ -275,3 +275,12 @@ def test_organisations_have_their_own_templates_and_decisions(town: Town) -> Non
         assert town.ask(who, "GET", f"/v1/imports/{job}/column-mappings").status_code == 404
     assert town.ask("reader", "DELETE", f"/v1/column-mapping-templates/{saved['id']}").status_code == 403
     assert town.ask("ann", "DELETE", f"/v1/column-decisions/{UNKNOWN}").status_code == 404
+
+
+def test_a_file_that_could_not_be_mapped_is_not_said_to_have_drifted(site: Site) -> None:
+    save(site, settled(site))
+    config = '{"ask": "never", "template": {"sourceSystem": "crm", "variant": "weekly"}}'
+    job = waiting(site, "First,Last,shoe\nZoe,Doe,44\n", config)
+    assert (job["state"], job["error"]["code"]) == ("FAILED", "MISSING_COLUMNS")
+    told = site.client.get(f"/v1/imports/{job['id']}/column-mappings/warnings").json()
+    assert told["warnings"] == []

@@ -86,6 +86,7 @@ def test_a7_delete_acknowledges_an_aborted_job_which_has_failed_then(yard: Yard)
     ended = yard.ask("DELETE", f"/v1/imports/{job['id']}")
     assert (ended.status_code, ended.json()["state"]) == (202, "FAILED")
     assert ended.json()["error"]["code"] == "FINGERPRINT_MISMATCH"
+    assert ("DELETE" in job["error"]["hint"], "DELETE" in ended.json()["error"]["hint"]) == (True, False)
     found = yard.ask("GET", f"/v1/imports/{job['id']}/fingerprint").json()
     assert (found["verdict"], len(found["findings"]), changed(yard)) == ("abort", 10, 0)
     assert yard.ask("DELETE", f"/v1/imports/{job['id']}").status_code == 409

@@ -174,13 +174,14 @@ def acknowledge(connection: Connection[Any], job: Job, who: str) -> Job:
     return jobs.move(connection, job, State.FINGERPRINT_CHECK)
 
 
-def mismatch(job: Job, found: FingerprintCheck) -> Final:
-    """Why a job goes no further."""
+def mismatch(job: Job, found: FingerprintCheck, *, ended: bool = False) -> Final:
+    """Why a job goes no further, or went."""
+    see, see_over_http = f"See which with `rowcall fingerprint {job.number}`", "See which at its `fingerprint`"
     return Final(
         Code.FINGERPRINT_MISMATCH,
         f"The file doesn't seem to be about what {job.importer} has: {found.note}",
-        hint=f"See which with `rowcall fingerprint {job.number}`, end it with `rowcall cancel {job.number}`.",
-        over_http="See which at its `fingerprint`; DELETE the import to end it.",
+        hint=f"{see}." if ended else f"{see}, end it with `rowcall cancel {job.number}`.",
+        over_http=f"{see_over_http}." if ended else f"{see_over_http}; DELETE the import to end it.",
     )
 
 
@@ -227,7 +228,7 @@ def _cancelled(connection: Connection[Any], job: Job) -> Job:
     state = job.paused_from or job.state
     if state is State.FINGERPRINT_ABORT:
         found = check_of(connection, job.id)
-        return jobs.move(connection, job, State.FAILED, error=mismatch(job, found) if found else None)
+        return jobs.move(connection, job, State.FAILED, error=mismatch(job, found, ended=True) if found else None)
     if state is State.REVERTING:  # what is taken back stays so, and what is not is left as it is
         return end_undo(connection, job if job.state is state else jobs.move(connection, job, state))
     if state in (State.VALIDATING, State.VALIDATED):

@@ -66,7 +66,9 @@ def warnings_of(
     columns, ambiguous = _with_readings(connection, job, importer)
     counted = _counted(connection, job, importer, columns, limits)
     template = template_of(connection, job)
-    drift = drift_of(template, columns) if template else None
+    drift = (
+        drift_of(template, columns) if template and columns else None
+    )  # none are kept of a file that can't be mapped
     sources = {name: source.positions for name, source in sources_of(columns).items()}
     warnings = [
         *_rivals(columns),
