@@ -14,9 +14,10 @@ from rowcall.store.db import Database
 from rowcall.store.grid import Wanted
 from rowcall.store.queries import query
 from rowcall.store.targets import describe
-from rowcall.store.undoing.finding import finding
-from rowcall.store.undoing.slices import Undoing, prepare
-from rowcall.store.undoing.writing import deleting_at_once
+from rowcall.store.undoing.doubting import doubting
+from rowcall.store.undoing.finding import find, finding
+from rowcall.store.undoing.slices import Undoing, count_done, prepare
+from rowcall.store.undoing.writing import comparing, deleting_at_once, statements
 from rowcall.store.undos import Slice
 
 FILLED = """
@@ -119,6 +120,44 @@ def test_an_undo_fetches_the_rows_that_it_deletes_from_where_they_are(filled: Co
     plan = "\n".join(filled.cursor(row_factory=scalar_row).execute(select))
     assert "Tid Scan on t" in plan, plan
     assert "Seq Scan on t" not in plan, plan
+
+
+UNKNOWN = """
+    CREATE TABLE t (id int PRIMARY KEY, v text);
+    INSERT INTO t SELECT n, 'new' FROM generate_series(1, 500) n;
+    INSERT INTO rowcall.outcome (job_id, row_number, status, target_key, before)
+        SELECT md5('30')::uuid, n, 'updated', ARRAY[n::text], jsonb_build_object('id', n, 'v', 'old')
+        FROM generate_series(1, 500) n;
+    INSERT INTO rowcall.reversal (job_id, row_number, undo, result)
+        SELECT md5('30')::uuid, n, 1, 'changed' FROM generate_series(1, 500) n;
+"""
+"""A job that statistics know nothing of, and its target, written by the same transaction."""
+
+
+def rows_read(node: dict[str, Any]) -> float:
+    """How many rows the nodes of a plan came by, those that they dropped included."""
+    names = ("Actual Rows", "Rows Removed by Filter", "Rows Removed by Join Filter")
+    own = node["Actual Loops"] * sum(node.get(name, 0) for name in names)
+    return own + sum(rows_read(each) for each in node.get("Plans", []))
+
+
+def test_an_undo_reads_no_row_for_each_other_whatever_statistics_know(filled: Connection[Any]) -> None:
+    """Outcomes were taken for a single one, and all that is to be taken back was read for each of them."""
+    filled.execute(UNKNOWN)
+    job = UUID("34173cb3-8f07-f89d-dbeb-c2ac9128303f")  # md5 of 30
+    what = Undoing(job_id=job, target=describe(filled, "t"), referrers=(), which=Wanted())
+    prepare(filled)
+    given = {"id": job, "number": 1, "first": 1, "last": 500}
+    restoring, deleting = statements(what, ["v"])
+    asked = [comparing(what), doubting(what, {"v"}), restoring, deleting]
+    cursor = filled.cursor(row_factory=scalar_row)
+    with filled.transaction(force_rollback=True):
+        find(filled, what, Slice(1, 500), lock=True)
+        for select in [*asked, *(SQL(query(name)) for name in ("count_reverted", "free_row_keys", "undoing_kept"))]:
+            explain = SQL("EXPLAIN (ANALYZE, FORMAT JSON) ") + select
+            found: list[Any] = cursor.execute(explain, given if "%(" in select.as_string() else None).fetchall()
+            assert rows_read(found[0][0]["Plan"]) < 20 * 500, found
+        assert count_done(filled) == 500
 
 
 NO_ROWS = {"statuses": ["failed"], "code": None, "field": None, "text": None, "edited": False, "most": 100}

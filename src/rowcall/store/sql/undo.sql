@@ -98,18 +98,20 @@ ON CONFLICT (job_id, row_number) DO UPDATE SET undo = excluded.undo, result = ex
 
 -- free_row_keys --
 -- Rows that are no longer in the target may come again.
-DELETE FROM rowcall.row_key k USING pg_temp.rowcall_undone d, pg_temp.rowcall_undoing u
-WHERE k.job_id = %(id)s AND k.row_number = d.row_number AND u.row_number = d.row_number AND u.created
+DELETE FROM rowcall.row_key k WHERE k.job_id = %(id)s AND k.row_number = ANY (ARRAY(
+    SELECT d.row_number FROM pg_temp.rowcall_undone d JOIN pg_temp.rowcall_undoing u ON u.row_number = d.row_number
+    WHERE u.created))
 
 -- count_reverted --
--- The counts of batches, after rows of theirs were taken back.
+-- The counts of batches, after rows of theirs were taken back. Each row is looked up by itself, as statistics may not know it.
 UPDATE rowcall.batch b SET created = b.created - c.created, updated = b.updated - c.updated,
     reverted = b.reverted + c.created + c.updated, updated_at = clock_timestamp()
 FROM (
     SELECT x.number, count(*) FILTER (WHERE o.status = 'created') AS created, count(*) FILTER (WHERE o.status = 'updated') AS updated
     FROM pg_temp.rowcall_undone d
-    JOIN rowcall.outcome o ON o.job_id = %(id)s AND o.row_number = d.row_number AND o.attempt > 0
-    JOIN rowcall.batch x ON x.job_id = o.job_id AND o.row_number BETWEEN x.first_row AND x.last_row
+    CROSS JOIN LATERAL (SELECT o.status FROM rowcall.outcome o
+                        WHERE o.job_id = %(id)s AND o.row_number = d.row_number AND o.attempt > 0 OFFSET 0) o
+    JOIN rowcall.batch x ON x.job_id = %(id)s AND d.row_number BETWEEN x.first_row AND x.last_row
     WHERE x.last_row >= %(first)s AND x.first_row <= %(last)s GROUP BY x.number) c
 WHERE b.job_id = %(id)s AND b.number = c.number
 

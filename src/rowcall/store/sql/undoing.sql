@@ -1,12 +1,24 @@
 -- undoing_tables --
 -- Which rows are to be taken back, which were, and what is in the way. `created` in the target by this row, a version of
--- another one included; `stamp` is its own transaction, `seen` the one before, `now` the target's.
+-- another one included; `stamp` is its own transaction, `seen` the one before, `now` the target's. What is joined with them
+-- is often unknown to the statistics, and taken for a row or two: by the indexes, it may come first all the same.
 DROP TABLE IF EXISTS pg_temp.rowcall_undoing, pg_temp.rowcall_undone, pg_temp.rowcall_blocking;
 CREATE TEMPORARY TABLE rowcall_undoing (
     row_number bigint, created boolean, key text[], stamp xid, seen xid, tid tid, part oid, now xid, result text, issue jsonb)
 ON COMMIT DELETE ROWS;
+CREATE INDEX ON pg_temp.rowcall_undoing (row_number);
+CREATE INDEX ON pg_temp.rowcall_undoing (tid);
 CREATE TEMPORARY TABLE rowcall_undone (row_number bigint, stamp xid) ON COMMIT DELETE ROWS;
+CREATE INDEX ON pg_temp.rowcall_undone (row_number);
 CREATE TEMPORARY TABLE rowcall_blocking (row_number bigint, told jsonb, said text) ON COMMIT DELETE ROWS
+
+-- undoing_outcome --
+-- The outcome `o` of a row `u`, looked up for each by itself: statistics know nothing of a job that was just imported.
+LATERAL (SELECT o.* FROM rowcall.outcome o WHERE o.job_id = {job} AND o.row_number = u.row_number AND o.attempt > 0 OFFSET 0) o
+
+-- undoing_target --
+-- The target's row `t` of a row `u`, fetched from where it is, whatever is known of the target.
+LATERAL (SELECT t.* FROM {own} t WHERE {at} OFFSET 0) t
 
 -- undoing_forget --
 -- What was found before.
@@ -67,7 +79,7 @@ WHERE u.result = 'changed' AND x.result IS NULL AND x.key = u.key AND x.seen = u
 INSERT INTO pg_temp.rowcall_blocking
 SELECT u.row_number, jsonb_build_object('table', {name}, 'constraint', {constraint}, 'rows', count(*)),
        CASE count(*) WHEN 1 THEN {one} ELSE count(*) || {several} END
-FROM pg_temp.rowcall_undoing u JOIN {own} t ON {at} JOIN {table} d ON {refers}
+FROM pg_temp.rowcall_undoing u CROSS JOIN {target} JOIN {table} d ON {refers}
 WHERE u.created AND u.result IS NULL AND {stays}
 GROUP BY u.row_number
 
@@ -86,7 +98,7 @@ INSERT INTO pg_temp.rowcall_blocking
 SELECT u.row_number, jsonb_build_object('table', {name}, 'constraint', NULL, 'job', w.number, 'rows', count(*)),
        CASE count(*) WHEN 1 THEN 'A later version of it is there' ELSE count(*) || ' later versions of it are there' END
        || coalesce(', written by job ' || w.number, '')
-FROM pg_temp.rowcall_undoing u JOIN {own} t ON {at} JOIN {own} d ON {same} AND d.{version} > t.{version}
+FROM pg_temp.rowcall_undoing u CROSS JOIN {target} JOIN {own} d ON {same} AND d.{version} > t.{version}
 LEFT JOIN (SELECT b.stamp, min(j.number) AS number FROM rowcall.batch b JOIN rowcall.job j ON j.id = b.job_id
            WHERE j.organisation_id = (SELECT organisation_id FROM rowcall.job WHERE id = {job}) GROUP BY 1) w ON w.stamp = d.xmin
 WHERE u.created AND u.result IS NULL AND NOT EXISTS (
@@ -110,16 +122,14 @@ WHERE u.row_number = f.row_number AND u.result IS NULL
 
 -- undoing_differing --
 -- The columns in which rows to be restored differ from what they were, with how many do.
-SELECT e.key, count(*) FROM pg_temp.rowcall_undoing u JOIN {own} t ON {at}
-JOIN rowcall.outcome o ON o.job_id = {job} AND o.row_number = u.row_number AND o.attempt > 0
+SELECT e.key, count(*) FROM pg_temp.rowcall_undoing u CROSS JOIN {target} CROSS JOIN {outcome}
 CROSS JOIN LATERAL (SELECT {image} AS now OFFSET 0) i, jsonb_each(o.before) e
 WHERE NOT u.created AND u.result IS NULL AND e.value::text IS DISTINCT FROM (i.now -> e.key)::text GROUP BY 1
 
 -- undoing_restore --
 -- Give rows back the values that they had.
 WITH done AS (
-    UPDATE {own} t SET {assignments} FROM pg_temp.rowcall_undoing u
-    JOIN rowcall.outcome o ON o.job_id = {job} AND o.row_number = u.row_number AND o.attempt > 0, {image}
+    UPDATE {own} t SET {assignments} FROM pg_temp.rowcall_undoing u CROSS JOIN {outcome}, {image}
     WHERE {at} AND NOT u.created AND u.result IS NULL AND {only} RETURNING u.row_number, t.xmin)
 INSERT INTO pg_temp.rowcall_undone SELECT * FROM done
 
@@ -170,9 +180,9 @@ FROM pg_temp.rowcall_blocking b GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 -- Some rows that are kept, as they were before the import and as they are now.
 SELECT u.row_number AS row, r.line, u.key AS target_key, o.status::text, u.issue, o.before, {image} AS now
 FROM (SELECT * FROM pg_temp.rowcall_undoing WHERE result = {result} ORDER BY row_number LIMIT {most}) u
-JOIN rowcall.outcome o ON o.job_id = {job} AND o.row_number = u.row_number AND o.attempt > 0
-JOIN rowcall.edited_row r ON r.job_id = {job} AND r.number = u.row_number
-JOIN {own} t ON {at} ORDER BY 1
+CROSS JOIN {target} CROSS JOIN {outcome}
+CROSS JOIN LATERAL (SELECT r.line FROM rowcall.edited_row r WHERE r.job_id = {job} AND r.number = u.row_number OFFSET 0) r
+ORDER BY 1
 
 -- undoing_swayed --
 -- Whether something else than constraints has a say in what is deleted from a table, and in what is updated in it.
@@ -184,8 +194,7 @@ SELECT odd OR EXISTS (SELECT FROM own WHERE tgtype & 8 <> 0), odd OR EXISTS (SEL
 -- undoing_in_doubt --
 -- Whether a constraint may refuse what a row that is to be restored had.
 SELECT EXISTS (
-    SELECT FROM pg_temp.rowcall_undoing u JOIN {own} t ON {at}
-    JOIN rowcall.outcome o ON o.job_id = {job} AND o.row_number = u.row_number AND o.attempt > 0, {image}
+    SELECT FROM pg_temp.rowcall_undoing u CROSS JOIN {target} CROSS JOIN {outcome}, {image}
     WHERE NOT u.created AND u.result IS NULL AND ({refused}))
 
 -- undoing_kept --

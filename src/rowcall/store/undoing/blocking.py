@@ -11,7 +11,7 @@ from rowcall.store.copying import jsonb_text
 from rowcall.store.images import json_of
 from rowcall.store.queries import query
 from rowcall.store.referrers import Referrer
-from rowcall.store.undoing.slices import AT, Undoing
+from rowcall.store.undoing.slices import Undoing
 
 
 def block(connection: Connection[Any], what: Undoing) -> None:
@@ -41,8 +41,7 @@ def _blocking(what: Undoing, referrer: Referrer) -> Composed:
         constraint=Value(referrer.name),
         one=Value(f"1 row of {referrer.table} refers to it ({referrer.name})"),
         several=Value(f" rows of {referrer.table} refer to it ({referrer.name})"),
-        own=what.target.own_rows,
-        at=AT,
+        target=what.row,
         table=referrer.identifier,
         refers=SQL(" AND ").join(SQL("d.{} = t.{}").format(Identifier(own), Identifier(other)) for own, other in pairs),
         stays=_will_stay(what, referrer) if referrer.is_of(what.target) else SQL("true"),
@@ -62,7 +61,7 @@ def _later(what: Undoing, version: str, key: tuple[str, ...]) -> Composed:
     return SQL(query("undoing_later")).format(
         name=Value(f"{what.target.schema}.{what.target.name}"),
         own=what.target.own_rows,
-        at=AT,
+        target=what.row,
         same=SQL(" AND ").join(SQL("d.{0} = t.{0}").format(Identifier(name)) for name in key),
         version=Identifier(version),
         job=Value(what.job_id),

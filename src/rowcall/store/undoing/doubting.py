@@ -7,12 +7,11 @@ import psycopg
 from psycopg import Connection
 from psycopg.rows import scalar_row
 from psycopg.sql import SQL, Composed, Identifier
-from psycopg.sql import Literal as Value
 
 from rowcall.store.images import columns_of_image, value_of
 from rowcall.store.queries import query
 from rowcall.store.targets import Check, ForeignKey, Target, UniqueIndex
-from rowcall.store.undoing.slices import AT, Undoing
+from rowcall.store.undoing.slices import Undoing
 
 
 def may_be_refused(connection: Connection[Any], what: Undoing, restored: Iterable[str], *, deletes: bool) -> bool:
@@ -54,6 +53,15 @@ def _is_hidden(target: Target, key: ForeignKey) -> bool:
 
 def _refuses(connection: Connection[Any], what: Undoing, columns: set[str]) -> bool:
     """Whether a constraint would refuse rows with what they had, as the target is now."""
+    try:
+        with connection.transaction():
+            return bool(connection.cursor(row_factory=scalar_row).execute(doubting(what, columns)).fetchone())
+    except (psycopg.DataError, psycopg.errors.RaiseException):  # as a check may say that divides by one of them
+        return True
+
+
+def doubting(what: Undoing, columns: set[str]) -> Composed:
+    """The statement that asks that."""
     target = what.target
     restored = [column for name, column in target.columns.items() if name in columns]
     values = {name: SQL("t.{}").format(Identifier(name)) for name in target.columns}
@@ -70,18 +78,12 @@ def _refuses(connection: Connection[Any], what: Undoing, columns: set[str]) -> b
         *(_lost(values, key) for key in filter(concerned, target.foreign)),
         *(_broken(values, check) for check in filter(concerned, target.checks)),
     ]
-    select = SQL(query("undoing_in_doubt")).format(
-        own=target.own_rows,
-        at=AT,
-        job=Value(what.job_id),
+    return SQL(query("undoing_in_doubt")).format(
+        target=what.row,
+        outcome=what.outcome,
         image=columns_of_image(SQL("o.before"), restored),
         refused=SQL(" OR ").join(refused),
     )
-    try:
-        with connection.transaction():
-            return bool(connection.cursor(row_factory=scalar_row).execute(select).fetchone())
-    except (psycopg.DataError, psycopg.errors.RaiseException):  # as a check may say that divides by one of them
-        return True
 
 
 def _taken(target: Target, values: Mapping[str, Composed], index: UniqueIndex) -> Composed:

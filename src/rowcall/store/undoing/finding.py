@@ -7,7 +7,7 @@ import that brought it back to that.
 from typing import Any
 
 from psycopg import Connection
-from psycopg.sql import SQL, Composable, Composed, Identifier
+from psycopg.sql import SQL, Composable, Composed
 from psycopg.sql import Literal as Value
 
 from rowcall.model import Code
@@ -16,7 +16,7 @@ from rowcall.store.grid import Wanted
 from rowcall.store.images import columns_of_image, value_of
 from rowcall.store.queries import query
 from rowcall.store.targets import Target
-from rowcall.store.undoing.slices import Undoing
+from rowcall.store.undoing.slices import Undoing, same_row
 from rowcall.store.undos import Slice
 
 _CHANGED = {"code": Code.CHANGED_SINCE, "message": "The target's row was written since by somebody else; it was kept."}
@@ -27,7 +27,7 @@ def find(connection: Connection[Any], what: Undoing, piece: Slice, *, lock: bool
     """Find the rows of a slice, with what stands against taking them back; only those that an undo kept."""
     connection.execute(query("undoing_forget"))
     connection.execute(finding(what, piece, lock=lock, kept_by=kept_by))
-    connection.execute("ANALYZE pg_temp.rowcall_undoing (row_number, tid)")
+    connection.execute("ANALYZE pg_temp.rowcall_undoing (row_number, created, tid, result)")
 
 
 def finding(what: Undoing, piece: Slice, *, lock: bool, kept_by: int | None) -> Composed:
@@ -40,7 +40,7 @@ def finding(what: Undoing, piece: Slice, *, lock: bool, kept_by: int | None) -> 
         changed=Value(jsonb_text(_CHANGED)),
         lacking=Value(jsonb_text(_LOST)),
         own=target.own_rows,
-        same=same_row(target),
+        same=same_row(target, SQL("o.target_key")),
         lock=SQL(" FOR UPDATE" if lock else ""),
         job=Value(what.job_id),
         first=Value(piece.first),
@@ -67,18 +67,6 @@ def is_open(kept_by: int | None) -> Composed:
         return SQL("({}) IS NOT TRUE").format(result.format(SQL("r.result IN ('deleted', 'restored')")))
     kept = SQL("r.undo = {} AND r.result IN ('changed', 'blocked', 'refused')").format(Value(kept_by))
     return SQL("({})").format(result.format(kept))
-
-
-def same_row(target: Target) -> Composed:
-    """Whether an outcome `o` means the row `t`."""
-    return SQL(" AND ").join(
-        SQL("t.{} = o.target_key[{}]::{}").format(
-            Identifier(name),
-            place,
-            SQL(target.columns[name].type),  # pyright: ignore[reportArgumentType] (the catalog's own words)
-        )
-        for place, name in enumerate(target.primary_key, 1)
-    )
 
 
 def _is_version(target: Target) -> Composed:

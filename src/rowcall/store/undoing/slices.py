@@ -7,15 +7,26 @@ from uuid import UUID
 
 from psycopg import Connection
 from psycopg.rows import scalar_row
-from psycopg.sql import SQL
+from psycopg.sql import SQL, Composed, Identifier
+from psycopg.sql import Literal as Value
 
 from rowcall.store.grid import Wanted
 from rowcall.store.queries import query
 from rowcall.store.referrers import Referrer
 from rowcall.store.targets import Target
 
-AT = SQL("t.ctid = u.tid AND t.tableoid = u.part AND t.xmin = u.now")
-"""Where a row of the target is that was found."""
+
+def same_row(target: Target, key: SQL) -> Composed:
+    """Whether a key, as texts, is that of the row `t`."""
+    return SQL(" AND ").join(
+        SQL("t.{} = ({})[{}]::{}").format(
+            Identifier(name),
+            key,
+            place,
+            SQL(target.columns[name].type),  # pyright: ignore[reportArgumentType] (the catalog's own words)
+        )
+        for place, name in enumerate(target.primary_key, 1)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +48,23 @@ class Undoing:
     referrers: Sequence[Referrer]
     which: Wanted
     versions: Versions | None = None
+
+    @property
+    def at(self) -> Composed:
+        """Where the target's row `t` of a row `u` is that was found. The key tells in which partition to look."""
+        place = SQL("t.ctid = u.tid AND t.tableoid = u.part AND t.xmin = u.now")
+        key = [same_row(self.target, SQL("u.key"))] if self.target.kind == "p" else []
+        return SQL(" AND ").join([place, *key])
+
+    @property
+    def outcome(self) -> Composed:
+        """The outcome `o` of a row `u` that was found."""
+        return SQL(query("undoing_outcome")).format(job=Value(self.job_id))
+
+    @property
+    def row(self) -> Composed:
+        """The target's row `t` of it."""
+        return SQL(query("undoing_target")).format(own=self.target.own_rows, at=self.at)
 
     @property
     def needs_no_asking(self) -> bool:

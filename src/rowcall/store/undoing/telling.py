@@ -9,7 +9,7 @@ from psycopg.sql import Literal as Value
 
 from rowcall.store.images import image_of
 from rowcall.store.queries import query
-from rowcall.store.undoing.slices import AT, Undoing
+from rowcall.store.undoing.slices import Undoing
 
 
 def counted(connection: Connection[Any]) -> list[tuple[str | None, bool, int]]:
@@ -34,7 +34,7 @@ def samples(connection: Connection[Any], what: Undoing, result: str, most: int) 
         result=Value(result),
         most=Value(most),
         job=Value(what.job_id),
-        own=what.target.own_rows,
-        at=AT,
+        target=what.row,
+        outcome=what.outcome,
     )
     return connection.cursor(row_factory=dict_row).execute(select).fetchall()

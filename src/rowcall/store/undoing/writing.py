@@ -11,8 +11,8 @@ from rowcall.store.images import columns_of_image, image_of, json_of, value_of
 from rowcall.store.queries import query
 from rowcall.store.targets import TargetColumn
 from rowcall.store.trial import DROPPED
-from rowcall.store.undoing.finding import is_open, same_row, which_rows
-from rowcall.store.undoing.slices import AT, Undoing
+from rowcall.store.undoing.finding import is_open, which_rows
+from rowcall.store.undoing.slices import Undoing, same_row
 from rowcall.store.undos import Slice
 from rowcall.store.writing import Dropped
 
@@ -35,7 +35,7 @@ def deleting_at_once(what: Undoing, undo: int, piece: Slice) -> Composed:
     target = what.target
     return SQL(query("undoing_at_once")).format(
         own=target.own_rows,
-        same=same_row(target),
+        same=same_row(target, SQL("o.target_key")),
         job=Value(what.job_id),
         first=Value(piece.first),
         last=Value(piece.last),
@@ -48,12 +48,15 @@ def deleting_at_once(what: Undoing, undo: int, piece: Slice) -> Composed:
 
 def differing(connection: Connection[Any], what: Undoing) -> dict[str, int]:
     """The columns in which rows to be restored differ from what they were, with how many do."""
-    select = SQL(query("undoing_differing")).format(
-        own=what.target.own_rows, at=AT, job=Value(what.job_id), image=image_of(what.target)
-    )
-    found = dict(connection.execute(select).fetchall())
+    found = dict(connection.execute(comparing(what)).fetchall())
     fixed = {name for name, column in what.target.columns.items() if column.generated or column.always}
     return {name: found[name] for name in what.target.columns if name in found and name not in fixed}
+
+
+def comparing(what: Undoing) -> Composed:
+    """The statement that tells them."""
+    parts = {"target": what.row, "outcome": what.outcome, "image": image_of(what.target)}
+    return SQL(query("undoing_differing")).format(**parts)
 
 
 def statements(what: Undoing, columns: Sequence[str], only: Composable = _ALL) -> tuple[Composed, Composed]:
@@ -73,15 +76,15 @@ def _restoring(what: Undoing, columns: Sequence[TargetColumn], only: Composable)
     return SQL(query("undoing_restore")).format(
         own=what.target.own_rows,
         assignments=assignments,
-        job=Value(what.job_id),
+        outcome=what.outcome,
         image=columns_of_image(SQL("o.before"), list(columns)),
-        at=AT,
+        at=what.at,
         only=only,
     )
 
 
 def _deleting(what: Undoing, only: Composable) -> Composed:
-    return SQL(query("undoing_delete")).format(own=what.target.own_rows, at=AT, only=only)
+    return SQL(query("undoing_delete")).format(own=what.target.own_rows, at=what.at, only=only)
 
 
 def attempt(what: Undoing, columns: Sequence[str]) -> Composed:
