@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from rowcall import Decimal, Final, Importer, Text, rule
+from rowcall import Decimal, Final, Importer, Integer, List, Text, rule
 from rowcall.engine.verify import verify
 
 
@@ -86,3 +86,43 @@ def test_a_rule_that_cannot_work_fails_when_its_class_is_created(expression: pl.
         type("Broken", (Importer,), {"__module__": __name__, "target": "t", **fields, "r": rule(fits)})
     assert raised.value.code == "BAD_DECLARATION"
     assert told in str(raised.value)
+
+
+ACROSS = [
+    pl.col("b").is_unique(),
+    pl.len().over("b") == 1,
+    pl.col("b") >= pl.col("b").shift(1),
+    pl.col("b").cum_sum() < 5,
+    pl.col("b").is_first_distinct(),
+    pl.col("b") >= pl.col("b").mean(),
+    pl.col("a").n_unique().over("b") == 1,
+    pl.struct("a", "b").is_unique(),
+    (pl.col("a") != "OPEN") | pl.col("b").is_unique(),
+    pl.col("a").cast(pl.Int64).is_unique(),
+]
+BY_ITSELF = [
+    pl.col("b").is_between(1, 5),
+    pl.col("a").cast(pl.Int64) > 0,
+    pl.col("a").replace_strict({"x": 1}) == 1,
+    pl.col("a").str.to_date("%Y-%m-%d", strict=False) > pl.date(2020, 1, 1),
+    pl.when(pl.col("a") == "x").then(pl.col("b") > 1).otherwise(pl.lit(True)),
+    pl.col("b").map_elements(lambda value: divmod(1, value)[0] > 0, return_dtype=pl.Boolean),
+    pl.col("d").list.len() == pl.col("d").list.n_unique(),
+]
+
+
+def ruled(expression: pl.Expr) -> None:
+    fields = {"a": Text(), "b": Integer(), "d": List()}
+    body = {"__module__": __name__, "target": "t", **fields, "fits": rule(lambda _: expression)}
+    type("Ruled", (Importer,), body)
+
+
+@pytest.mark.parametrize("expression", ACROSS, ids=str)
+def test_a_rule_that_looks_across_rows_is_refused(expression: pl.Expr) -> None:
+    with pytest.raises(Final, match="A rule sees one row at a time"):
+        ruled(expression)
+
+
+@pytest.mark.parametrize("expression", BY_ITSELF, ids=str)
+def test_a_rule_that_looks_at_one_row_is_taken(expression: pl.Expr) -> None:
+    ruled(expression)

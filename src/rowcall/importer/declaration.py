@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 from zoneinfo import available_timezones
 
 import polars as pl
-from polars.exceptions import ComputeError, PolarsError
+from polars.exceptions import ComputeError
 
 from rowcall.errors import Final
 from rowcall.importer.conditions import MODE, values_of
@@ -22,6 +22,7 @@ from rowcall.importer.matching import Ask, Fail, Flow, Skip, Update, Version
 from rowcall.importer.numbers import Decimal
 from rowcall.importer.rules import Rule, RuleDeclaration
 from rowcall.importer.texts import Choice, Text
+from rowcall.importer.trials import trial_mistakes
 from rowcall.model import Code, Mode
 
 if TYPE_CHECKING:
@@ -350,18 +351,4 @@ def _expression_mistakes(importer: Class, expression: pl.Expr) -> Iterator[str]:
         if isinstance(field := importer.fields.get(name), Decimal) and field.exact
     )
     if names and not unknown:
-        yield from _trial_mistakes(importer, expression)
-
-
-def _trial_mistakes(importer: Class, expression: pl.Expr) -> Iterator[str]:
-    """Tries the rule on two rows without values: what it gives must be true or false, for each row."""
-    blank = {name: pl.Series([None, None], dtype=field.dtype) for name, field in importer.fields.items()}
-    try:
-        given = pl.DataFrame(blank).select(expression).to_series()
-    except PolarsError as error:
-        yield f" doesn't fit its fields: {str(error).partition(chr(10))[0]}"
-        return
-    if given.dtype != pl.Boolean:
-        yield f" gives {given.dtype}, not true or false."
-    elif len(given) != 2:
-        yield " gives one answer for all rows; each row needs its own."
+        yield from trial_mistakes({name: importer.fields[name] for name in names}, expression)
