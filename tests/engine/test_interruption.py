@@ -114,10 +114,10 @@ def test_job_that_its_importer_stops_says_why_and_goes_on(database: Database, tm
 
     broken = declared("t", key="id", on_match=Update(), before=before, id=Integer(), amount=Integer())
     job = started(database, tmp_path)
-    with pytest.raises(ValueError, match="no permit"):
+    with pytest.raises(Final, match="no permit"):
         run_job(Run(database, broken, settings_for(database, tmp_path)), job)
     told = sql(database, "SELECT state, last_error ->> 'code', last_error ->> 'message' FROM rowcall.job")
-    assert told == [("COLUMN_MAPPING", "INTERNAL_ERROR", "ValueError: no permit")]
+    assert told == [("COLUMN_MAPPING", "IMPORTER_FAILED", "before of importer things raised ValueError: no permit.")]
     ended = run_job(Run(database, IMPORTER, settings_for(database, tmp_path)), started(database, tmp_path))
     assert (ended.id, ended.state) == (job.id, State.COMPLETED)
 

@@ -118,6 +118,66 @@ def test_a_row_without_outcome_stops_the_import(database: Database, tmp_path: Pa
         run(database, tmp_path, Forgetful, "runner\nann\nbob\n")
 
 
+class Faulty(WholeFileImporter):
+    """Its code has a mistake until it is mended."""
+
+    runner = Text()
+    mended: ClassVar[bool] = False
+
+    def process(self, rows: pl.DataFrame, connection: Connection[Any]) -> Iterable[RowOutcome]:
+        for number in rows["number"]:
+            if not self.mended:
+                raise ValueError("no ranking today")
+            yield RowOutcome(number, Status.SKIPPED)
+
+
+class FaultyItems(ItemImporter):
+    """The same, item by item."""
+
+    runner = Text()
+    mended: ClassVar[bool] = False
+
+    async def process(self, row: Mapping[str, object]) -> ItemResult:
+        if row["runner"] == "bob" and not self.mended:
+            raise ValueError("no bob")
+        return ItemResult(Status.SKIPPED)
+
+
+@pytest.mark.parametrize(
+    ("importer", "told"),
+    [
+        (Faulty, "process of importer faulty raised ValueError: no ranking today."),
+        (FaultyItems, "process (row 2) of importer faulty_items raised ValueError: no bob."),
+    ],
+)
+def test_an_importer_that_raises_stops_the_job_until_it_is_mended(
+    database: Database,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    importer: type[Faulty | FaultyItems],
+    told: str,
+) -> None:
+    text = "runner\nann\nbob\ncy\n"
+    with pytest.raises(Final) as raised:
+        run(database, tmp_path, importer, text)
+    assert (raised.value.code, raised.value.message) == ("IMPORTER_FAILED", told)
+    with database.connect() as connection:
+        noted = connection.execute("SELECT id, state, last_error ->> 'code' FROM rowcall.job").fetchone()
+    monkeypatch.setattr(importer, "mended", True)
+    job = run(database, tmp_path, importer, text)
+    assert (job.id, "PROCESSING", "IMPORTER_FAILED") == noted
+    assert [status for _, status, _, _ in outcomes(database, job)] == ["skipped"] * 3
+
+
+def test_what_is_no_outcome_is_told(database: Database, tmp_path: Path) -> None:
+    def process(self: object, rows: pl.DataFrame, connection: object) -> list[int]:
+        return rows["number"].to_list()
+
+    odd = type("Odd", (WholeFileImporter,), {"__module__": __name__, "runner": Text(), "process": process})
+    with pytest.raises(Final, match="process of importer odd gave 1; a RowOutcome is expected for each row"):
+        run(database, tmp_path, odd, "runner\nann\n")
+
+
 def test_items_are_asked_about_and_tried_again(database: Database, tmp_path: Path) -> None:
     Barcodes.calls.clear()
     job = run(database, tmp_path, Barcodes, "barcode\na\nshaky\nunknown\ndown\nb\n")

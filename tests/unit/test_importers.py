@@ -139,8 +139,41 @@ def test_all_mistakes_of_the_fields_are_told_at_once() -> None:
 
 @pytest.mark.parametrize("base", [WholeFileImporter, ItemImporter])
 def test_a_processor_needs_a_process_method_but_no_target(base: type[Importer]) -> None:
-    process: Callable[..., Any] = lambda *_: ()  # noqa: E731 (a method of the class below)
+    async def awaited(*_: object) -> None: ...
+    def direct(*_: object) -> tuple[()]:
+        return ()
+
+    process: Callable[..., Any] = awaited if base is ItemImporter else direct
     done = type("Done", (base,), {"__module__": __name__, "process": process, "on_match": Fail()})
     assert done.target == ""
     with pytest.raises(Final, match="Undone has no process method"):
         type("Undone", (base,), {"__module__": __name__})
+
+
+def _one(_self: object) -> None: ...
+async def _waiting(_self: object, _rows: object, _connection: object) -> None: ...
+def _at_once(_self: object, _row: object) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("base", "body", "told"),
+    [
+        (Importer, {"before": 5}, "Wrong.before is 5; a method is expected: def before(self, connection, job)."),
+        (
+            Importer,
+            {"after": _one},
+            "Wrong.after doesn't take what it is given; write def after(self, connection, job).",
+        ),
+        (Importer, {"fingerprint": _one}, "write def fingerprint(self, job)."),
+        (WholeFileImporter, {"process": _one}, "write def process(self, rows, connection)."),
+        (WholeFileImporter, {"process": _waiting}, "Wrong.process is not to be awaited; write def process(self, rows"),
+        (ItemImporter, {"process": _one}, "write async def process(self, row)."),
+        (ItemImporter, {"process": _at_once}, "Wrong.process is to be awaited; write async def process(self, row)."),
+    ],
+)
+def test_a_method_that_does_not_take_what_it_is_given_is_refused(
+    base: type[Importer], body: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(Final) as raised:
+        type("Wrong", (base,), {"__module__": __name__, "target": "t", "a": Text(), **body})
+    assert told in raised.value.message

@@ -126,3 +126,17 @@ def test_a_rule_that_looks_across_rows_is_refused(expression: pl.Expr) -> None:
 @pytest.mark.parametrize("expression", BY_ITSELF, ids=str)
 def test_a_rule_that_looks_at_one_row_is_taken(expression: pl.Expr) -> None:
     ruled(expression)
+
+
+def test_a_rule_that_raises_is_named() -> None:
+    class Strict(Importer):
+        target = "strict"
+        a = Text()
+
+        @rule
+        def positive(self) -> pl.Expr:
+            return pl.col("a").cast(pl.Int64) > 0
+
+    with pytest.raises(Final, match="Rule positive of importer strict raised InvalidOperationError") as raised:
+        verify(Strict, pl.DataFrame({"number": [1, 2], "a": ["5", "five"]}))
+    assert raised.value.code == "IMPORTER_FAILED"

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 from psycopg import Connection
 
+from rowcall.engine.failures import own_code
 from rowcall.engine.typed import needed_for, values_of
 from rowcall.engine.work import Work
 from rowcall.errors import Final
@@ -36,7 +37,8 @@ def fingerprint_of(importer: type[Importer], job: Job) -> Fingerprint | None:
     declared: Any = importer.fingerprint
     if declared is None or isinstance(declared, Fingerprint):
         return declared
-    wanted: Fingerprint | None = declared(importer(), job)
+    with own_code(importer, "fingerprint"):
+        wanted: Fingerprint | None = declared(importer(), job)
     if wanted is not None and (mistakes := list(fingerprint_mistakes(importer, wanted))):
         raise Final(Code.BAD_DECLARATION, "\n".join(f"{importer.__name__}{mistake}" for mistake in mistakes))
     return wanted
@@ -47,7 +49,7 @@ def check(connection: Connection[Any], work: Work, wanted: Fingerprint) -> Finge
     numbers = sampled(work.job.file_sha256 or "", work.job.row_count or 0, wanted.sample)
     rows = _values(connection, work, wanted, numbers)
     if _compares(work):
-        with connection.transaction(force_rollback=True):  # it looks, and writes nothing
+        with connection.transaction(force_rollback=True), own_code(work.importer, "compare"):  # it writes nothing
             compared = work.importer().compare(connection, work.job, rows)
     else:
         compared = _compared(connection, work, wanted, rows)

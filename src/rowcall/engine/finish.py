@@ -6,6 +6,7 @@ from typing import Any
 from psycopg import Connection
 from psycopg.rows import class_row
 
+from rowcall.engine.failures import own_code
 from rowcall.engine.preview.plan import close_plan
 from rowcall.errors import Final
 from rowcall.importer import Importer
@@ -58,7 +59,8 @@ def finish_job(connection: Connection[Any], job: Job, importer: type[Importer]) 
             over_http="Whoever runs the service can have it looked at: it is a defect.",
         )
     if job.state is State.PROCESSING:
-        importer().after(connection, job)
+        with own_code(importer, "after"):
+            importer().after(connection, job)
         return move(connection, job, State.COMPLETED_WITH_ERRORS if balance.failed else State.COMPLETED)
     seize(connection, job)  # before its plan, as whoever supersedes it does
     if importer.atomic and balance.failed and not (shows_plan(job, importer) and has_edits(connection, job.id)):
@@ -80,15 +82,20 @@ def shows_plan(job: Job, importer: type[Importer]) -> bool:
 def start_processing(connection: Connection[Any], job: Job, importer: type[Importer]) -> Job:
     """The job in PROCESSING. Called in a transaction."""
     job = move(connection, job, State.PROCESSING)
-    importer().before(connection, job)
+    _let_know(connection, job, importer)
     return job
+
+
+def _let_know(connection: Connection[Any], job: Job, importer: type[Importer]) -> None:
+    with own_code(importer, "before"):
+        importer().before(connection, job)
 
 
 def begin_processing(connection: Connection[Any], job: Job, importer: type[Importer]) -> None:
     """Let the importer know of a plan that was submitted: who did so need not be able to do what it does then."""
     with connection.transaction():
         if job.state is State.PROCESSING and connection.execute(query("begin_plan"), {"id": job.id}).rowcount:
-            importer().before(connection, job)
+            _let_know(connection, job, importer)
 
 
 def count_drifted(connection: Connection[Any], job: Job) -> int:

@@ -16,6 +16,7 @@ from uuid import uuid4
 import polars as pl
 from psycopg import Connection
 
+from rowcall.engine.failures import own_code
 from rowcall.engine.judge import Judged, judge
 from rowcall.engine.observe import committed
 from rowcall.engine.outcomes import add_outcomes, outcomes_frame
@@ -23,8 +24,8 @@ from rowcall.engine.preview.drift import plan_done
 from rowcall.engine.preview.plan import keep_piece, looked_up
 from rowcall.engine.values.answers import Unsettled
 from rowcall.engine.work import Work
-from rowcall.errors import Retryable
-from rowcall.importer import ItemImporter, RowOutcome
+from rowcall.errors import Final, Retryable
+from rowcall.importer import ItemImporter, ItemResult, RowOutcome
 from rowcall.model import Code, Issue, Status
 from rowcall.store.db import Database
 from rowcall.store.rows import RowBatch, count_outcomes, finish, lease, renew
@@ -43,9 +44,14 @@ def process_items(database: Database, connection: Connection[Any], work: Work, i
     except Unsettled:
         renew(connection, work.job.id, batch, owner, 0)
         raise
-    with _renewed(database, work, batch, owner, importer.lease_seconds):
-        outcomes = asked_nobody(judged.good) if work.dry else asyncio.run(process_rows(importer, judged.good))
-    frame = outcomes_frame(work.importer, outcomes, judged.good["number"].to_list())
+    try:
+        with _renewed(database, work, batch, owner, importer.lease_seconds):
+            outcomes = asked_nobody(judged.good) if work.dry else asyncio.run(process_rows(importer, judged.good))
+        with own_code(work.importer, "process"):
+            frame = outcomes_frame(work.importer, outcomes, judged.good["number"].to_list())
+    except Final:
+        renew(connection, work.job.id, batch, owner, 0)  # whoever resumes the job needn't wait for it
+        raise
     _keep(connection, work, batch, owner, judged, frame)
     return True
 
@@ -107,7 +113,8 @@ async def _tried(importer: ItemImporter, row: Mapping[str, Any]) -> RowOutcome:
     pause = _FIRST_PAUSE
     for attempt in range(1, importer.attempts + 1):
         try:
-            result = await importer.process(row)
+            with own_code(type(importer), f"process (row {number:,})"):
+                result = _expected(importer, await importer.process(row))
         except Retryable as error:
             if attempt == importer.attempts:
                 message = f"Given up after {attempt} attempts: {error.message}"
@@ -117,6 +124,13 @@ async def _tried(importer: ItemImporter, row: Mapping[str, Any]) -> RowOutcome:
         else:
             return RowOutcome(number, result.status, result.target_key, result.issues, result.result)
     raise AssertionError("attempts is at least 1")
+
+
+def _expected(importer: ItemImporter, result: ItemResult) -> ItemResult:
+    if isinstance(result, ItemResult):  # pyright: ignore[reportUnnecessaryIsInstance] (callers without a type checker)
+        return result
+    told = f"process of importer {importer.name} gave {result!r}; an ItemResult is expected."
+    raise Final(Code.IMPORTER_FAILED, told, hint="Mend its code, then resume the job.")
 
 
 def asked_nobody(rows: pl.DataFrame) -> list[RowOutcome]:

@@ -9,7 +9,7 @@ from psycopg import Connection
 from rowcall.engine.work import Work
 from rowcall.errors import Final
 from rowcall.importer import Importer, RowOutcome
-from rowcall.model import Code
+from rowcall.model import Code, Status
 from rowcall.store.copying import cells_text, copy_into_own, jsonb_text
 
 SCHEMA = {
@@ -24,7 +24,7 @@ SCHEMA = {
 
 def outcomes_frame(importer: type[Importer], outcomes: Iterable[RowOutcome], numbers: Sequence[int]) -> pl.DataFrame:
     """One outcome for each of these rows, no more and no less: a row that is not accounted for stops the import."""
-    frame = pl.DataFrame([_row(outcome) for outcome in outcomes], schema=SCHEMA)
+    frame = pl.DataFrame([_row(importer, outcome) for outcome in outcomes], schema=SCHEMA)
     given, expected = frame["row_number"].sort(), pl.Series(sorted(numbers), dtype=pl.Int64)
     if given.to_list() != expected.to_list():
         missing = sorted(set(expected) - set(given))[:5]
@@ -39,10 +39,13 @@ def outcomes_frame(importer: type[Importer], outcomes: Iterable[RowOutcome], num
     return frame
 
 
-def _row(outcome: RowOutcome) -> dict[str, Any]:
+def _row(importer: type[Importer], outcome: RowOutcome) -> dict[str, Any]:
+    if not isinstance(outcome, RowOutcome):  # pyright: ignore[reportUnnecessaryIsInstance] (callers without a type checker)
+        told = f"process of importer {importer.name} gave {outcome!r}; a RowOutcome is expected for each row."
+        raise Final(Code.IMPORTER_FAILED, told, hint="Mend its code, then resume the job.")
     return {
         "row_number": outcome.number,
-        "status": outcome.status.value,
+        "status": Status(outcome.status).value,
         "target_key": _array(outcome.target_key),
         "issues": _json(outcome.issues) if outcome.issues else None,
         "before": _json(outcome.before),

@@ -83,8 +83,13 @@ def _advanced(run: Run, control: Connection[Any], job: Job, failures: int) -> Jo
                 return moved
         elif not may_pass(trouble, failures + 1):
             with suppress(psycopg.Error):  # a database that is away takes no notes
-                _note(control, job, trouble, for_good=isinstance(error, Final))
+                _note(control, job, trouble, for_good=_is_for_good(trouble, error))
         raise
+
+
+def _is_for_good(trouble: RowcallError, error: Exception) -> bool:
+    """Whether nothing can be done about it; an importer's code can be mended."""
+    return isinstance(error, Final) and trouble.code != Code.IMPORTER_FAILED
 
 
 def _is_superseded(control: Connection[Any], job: Job) -> bool:

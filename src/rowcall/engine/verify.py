@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 import polars as pl
 
+from rowcall.engine.failures import importer_failed
 from rowcall.errors import Final
 from rowcall.importer.fields import Check, ColumnLimits, ColumnReading, Field, read_missed, refused
 from rowcall.importer.importer import Importer
@@ -90,6 +91,7 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
+    importer: type[Importer]
     columns: tuple[_Column, ...]
     kept: tuple[str, ...]
     judged: tuple[tuple[_Column, Check] | Rule, ...]
@@ -116,6 +118,7 @@ def _steps(
     checks = tuple((column, check) for column in columns for check in column.checks)
     failing = (*(check.failing for _, check in checks), *(~rule.expression for rule in importer.rules))
     return _Steps(
+        importer,
         columns,
         tuple(column.name for column in columns if column.is_mapped or column.field.default is not None),
         (*checks, *importer.rules),
@@ -217,7 +220,7 @@ class _Batch:
     def _failed(self) -> Iterator[_Finding]:
         if not self.steps.failing:
             return
-        masks = self.values.select(self.steps.failing)
+        masks = self._masks()
         failing = masks.select(pl.all().any()).row(0)
         for judged, mask, fails in zip(self.steps.judged, masks.iter_columns(), failing, strict=True):
             if not fails:
@@ -228,6 +231,22 @@ class _Batch:
             else:
                 column, check = judged
                 yield _Finding(mask.fill_null(False), column, refused(check.code, check.message))
+
+    def _masks(self) -> pl.DataFrame:
+        try:
+            return self.values.select(self.steps.failing)
+        except Exception as error:
+            raise self._blamed(error) from error
+
+    def _blamed(self, error: Exception) -> Exception:
+        """The error as that of the rule that raises it, if one does."""
+        for judged, failing in zip(self.steps.judged, self.steps.failing, strict=True):
+            try:
+                self.values.select(failing)
+            except Exception as its_own:
+                rule = isinstance(judged, Rule)
+                return importer_failed(self.steps.importer, f"Rule {judged.name}", its_own) if rule else its_own
+        return error
 
     def _heard(self, rule: Rule, mask: pl.Series) -> pl.Series:
         """Where a rule fails and everything it looks at could be read."""

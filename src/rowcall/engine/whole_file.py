@@ -6,6 +6,7 @@ import polars as pl
 import psycopg
 from psycopg import Connection
 
+from rowcall.engine.failures import own_code
 from rowcall.engine.finish import finish_job, plan_again
 from rowcall.engine.judge import Judged, judge
 from rowcall.engine.outcomes import add_outcomes, outcomes_frame
@@ -22,9 +23,10 @@ def process_whole_file(connection: Connection[Any], work: Work, importer: WholeF
     with connection.transaction(force_rollback=work.dry):
         batches, judged = _judged(connection, work)
         good = pl.concat([one.good for one in judged]) if judged else pl.DataFrame(schema={"number": pl.Int64})
-        given = outcomes_frame(
-            work.importer, importer.process(good, connection) if good.height else (), good["number"].to_list()
-        )
+        with own_code(work.importer, "process"):  # it may give them one by one
+            given = outcomes_frame(
+                work.importer, importer.process(good, connection) if good.height else (), good["number"].to_list()
+            )
         outcomes = pl.concat([given, *(one.settled for one in judged)], how="diagonal")
         found = looked_up(work, good)
         off = _off(connection, work, outcomes, found)

@@ -17,6 +17,7 @@ from rowcall.errors import Final
 from rowcall.importer.conditions import MODE, values_of
 from rowcall.importer.fields import Field, Misdeclared, folded
 from rowcall.importer.fingerprint import MOST_SAMPLED, Fingerprint
+from rowcall.importer.hooks import hook_mistakes
 from rowcall.importer.lookups import Lookup
 from rowcall.importer.matching import Ask, Fail, Flow, Skip, Update, Version
 from rowcall.importer.numbers import Decimal
@@ -48,6 +49,7 @@ def declare(importer: Class) -> None:
     if importer.__module__.startswith("rowcall.importer."):
         return
     _raise_for(importer, _attribute_mistakes(importer))
+    _raise_for(importer, hook_mistakes(importer))
     importer.name = vars(importer).get("name") or _snake_case(importer.__name__)
     importer.description = (importer.__doc__ or "").strip().partition("\n")[0]
     _raise_for(importer, _setting_mistakes(importer))
