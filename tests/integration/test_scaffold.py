@@ -172,3 +172,44 @@ def test_views_and_tables_of_the_system_are_not_for_writing(workspace: Workspace
         done = workspace.run("scaffold", table)
         assert (done.status, done.out) == (1, "")
         assert done.err.startswith(f"BAD_TARGET {table} is no table of yours")
+
+
+@pytest.mark.parametrize("shared_server", ["embedded18"], indirect=True)
+def test_what_is_written_for_odd_tables_loads_and_imports(workspace: Workspace) -> None:
+    workspace.ask("""
+        CREATE DOMAIN flagged AS text NOT NULL DEFAULT 'new';
+        CREATE TABLE odd (
+            "UserId" int, userid int PRIMARY KEY, number int, number_value int, "Number" int,
+            b int CHECK (b > 10 AND b < 5), small int2 CHECK (small > 100000),
+            a numeric CHECK (a BETWEEN 0.1 AND 1e400), n numeric CHECK (n < 'NaN'),
+            twice int CHECK (twice > 10 AND twice > 5), flag flagged
+        )
+    """)
+    source = workspace.folder / "importers.py"
+    assert workspace.run("scaffold", "odd", "--out", source, "--force").status == 0
+    lines = [line.strip() for line in source.read_text().splitlines()]
+    for line in (
+        'user_id_2 = Integer(min=-2147483648, max=2147483647, column="UserId")',
+        "# A file's column 'UserId' looks like 'userid': bring it with --map",
+        "# A file's column 'Number' looks like 'number': bring it with --map",
+        "# Left out: min=11, max=4; min 11 is above max 4.",
+        "b = Integer()",
+        "small = Integer()",
+        "a = Decimal(min=0.1)",
+        "n = Decimal()",
+        "twice = Integer(min=11, max=2147483647)",
+        "flag = Text()",
+    ):
+        assert line in lines
+    file = workspace.folder / "odd.csv"
+    file.write_text("userid,number_value,number,a\n1,2,3,0.5\n2,3,4,0.05\n")
+    done = workspace.json("import", file, "--into", "odd", status=2)
+    assert (done["counts"]["created"], done["counts"]["failed"]) == (1, 1)
+    assert workspace.ask("SELECT userid, number_value, number, a::text, flag FROM odd") == [(1, 2, 3, "0.5", "new")]
+
+
+@pytest.mark.parametrize("shared_server", ["embedded18"], indirect=True)
+def test_a_table_with_a_dot_in_its_name_is_told_as_such(workspace: Workspace) -> None:
+    workspace.ask('CREATE TABLE "a.b" (id int)')
+    assert "There is one with this dot in its own name" in workspace.run("scaffold", "a.b").err
+    assert "has a dot in its name" in workspace.run("scaffold", "public.a.b").err

@@ -134,3 +134,65 @@ def test_the_source_shows(part: str, expected: str) -> None:
 def test_what_is_no_table_schema_is_refused(document: dict[str, object]) -> None:
     with pytest.raises(Final, match="The Table Schema of members can't be read"):
         scaffold_schema(document, "members")
+
+
+def of_fields(*fields: dict[str, object], **others: object) -> str:
+    return scaffold_schema({"fields": list(fields), **others}, "members")
+
+
+def test_fields_of_one_name_are_refused() -> None:
+    with pytest.raises(Final, match="several fields of the name 'a'"):
+        of_fields({"name": "a"}, {"name": "a"})
+
+
+def test_fields_that_differ_in_case_only_are_told_apart(tmp_path: Path) -> None:
+    source = of_fields({"name": "UserId"}, {"name": "userid"}, {"name": "Ä"}, {"name": "ä"})
+    assert_formatted(source, tmp_path)
+    assert list(created(source).fields) == ["user_id_2", "userid", "a", "a_2"]
+    assert "# A file's column 'ä' looks like 'Ä': bring it with --map 'ä=a_2'." in source
+
+
+def test_a_primary_key_that_is_no_field_is_told() -> None:
+    source = of_fields({"name": "a"}, primaryKey=["a", "q"])
+    assert created(source).keys == ()
+    assert "# Not taken over: the primaryKey, of which 'q' is no field.\n" in source
+
+
+def test_values_that_a_choice_can_not_tell_apart_stay_texts() -> None:
+    source = of_fields({"name": "a", "constraints": {"enum": ["A", "a"]}})
+    assert type(created(source).fields["a"]).__name__ == "Text"
+    assert "# One of these, which a Choice could not tell apart: 'A', 'a'.\n" in source
+
+
+@pytest.mark.parametrize(
+    ("field", "told"),
+    [
+        ({"type": "boolean", "trueValues": ["Yes", "wahr", "x"]}, "# Not taken over, of trueValues: 'x'."),
+        ({"type": "boolean", "falseValues": ["-"]}, "# Not taken over, of falseValues: '-'."),
+        ({"type": "date", "format": "%d/%m/%y"}, "# Not taken over: the format %d/%m/%y. Each column's values"),
+        ({"type": "number", "decimalChar": ","}, "# Not taken over: decimalChar ','."),
+        ({"type": "number", "bareNumber": False}, "# Not taken over: bareNumber."),
+        ({"type": "string", "format": "uri"}, "# Not taken over: the format uri."),
+        ({"type": "integer", "constraints": {"minimum": 3, "maximum": 2}}, "# Left out: min=3, max=2; min 3 is above"),
+        ({"type": "number", "constraints": {"maximum": "INF"}}, "# A maximum that could not be taken over: INF"),
+    ],
+)
+def test_what_is_not_taken_over_is_told(field: dict[str, object], told: str) -> None:
+    source = of_fields({"name": "a", **field})
+    assert told in source
+    created(source)
+
+
+@pytest.mark.parametrize("field", [{"type": "boolean", "trueValues": ["true", "1"]}, {"type": "date", "format": "any"}])
+def test_what_a_field_does_anyway_needs_no_note(field: dict[str, object]) -> None:
+    assert "#" not in of_fields({"name": "a", **field})
+
+
+def test_a_table_may_be_called_as_a_word_of_python() -> None:
+    source = scaffold_schema({"fields": [{"name": "a"}]}, "true")
+    assert created(source).__name__ == "TrueRows"
+
+
+def test_what_could_not_be_loaded_is_not_written() -> None:
+    with pytest.raises(Final, match=r"No importer that could be loaded can be written for a\.b\.c"):
+        scaffold_schema({"fields": [{"name": "a"}]}, "a.b.c")

@@ -1,6 +1,6 @@
 """Fields of numbers and of yes or no: Integer, Decimal, Boolean. No digit is ever lost silently."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal as Exact
 
@@ -11,6 +11,7 @@ from rowcall.model import FALSE, TRUE, Code
 
 _GROUPING = {".": r"[,'’ \x{a0}\x{202f}]", ",": r"[.'’ \x{a0}\x{202f}]"}
 _DIGITS = 38
+_MOST = 10**_DIGITS - 1
 _NO_NUMBER = r"^(?i-u:nan|[+-]?inf(?:inity)?)$"
 _PLACES = 12  # where neither the field nor its column says: 26 digits before the mark remain
 
@@ -44,22 +45,28 @@ def _places(bare: pl.Series) -> pl.Series:
 def _range_checks(field: Field, low: Exact | None, high: Exact | None) -> Iterator[Check]:
     """That a value lies within its field and its column."""
     value, limits = pl.col(field.name), field.limits
+    end: Callable[[Exact], float | Exact] = _end
     if field.dtype == pl.String:
-        value = value.cast(pl.Float64, strict=False)
-    low = max((Exact(end) for end in (low, limits.minimum) if end is not None), default=None)
-    high = min((Exact(end) for end in (high, limits.maximum) if end is not None), default=None)
+        value, end = value.cast(pl.Float64, strict=False), float
+    low = max((Exact(least) for least in (low, limits.minimum) if least is not None), default=None)
+    high = min((Exact(most) for most in (high, limits.maximum) if most is not None), default=None)
     if low is not None:
-        yield Check(Code.TOO_SMALL, value < _end(low), said("{} is below the minimum of {}.", FOUND, f"{low:f}"))
+        yield Check(Code.TOO_SMALL, value < end(low), said("{} is below the minimum of {}.", FOUND, f"{low:f}"))
     if high is not None:
-        yield Check(Code.TOO_LARGE, value > _end(high), said("{} is above the maximum of {}.", FOUND, f"{high:f}"))
+        yield Check(Code.TOO_LARGE, value > end(high), said("{} is above the maximum of {}.", FOUND, f"{high:f}"))
 
 
 def _end(end: Exact) -> int | Exact:
+    """The end of a range, within what any value can be."""
+    if abs(end) > _MOST:
+        return _MOST if end > 0 else -_MOST
     return int(end) if end == end.to_integral_value() else end
 
 
 def _range_mistakes(low: Exact | None, high: Exact | None) -> Iterator[str]:
-    if low is not None and high is not None and low > high:
+    if any(end is not None and not end.is_finite() for end in (low, high)):
+        yield "min and max have to be numbers; leave out the one that isn't."
+    elif low is not None and high is not None and low > high:
         yield f"min {low} is above max {high}."
 
 

@@ -28,7 +28,7 @@ class TargetColumn:
     """The type's plain name, below domains: `varchar`, `int4`, `_text`."""
     not_null: bool
     default: str | None
-    """The expression that fills it: the declared default, or the next value of an identity column."""
+    """The expression that fills it: the declared default, its domain's, or the next value of an identity column."""
     generated: bool
     always: bool
     """An identity that takes another number only when its row is created."""
@@ -220,6 +220,10 @@ def _quoted(table: str) -> str:
 
 def _missing(connection: Connection[Any], table: str) -> Final:
     names = connection.cursor(row_factory=scalar_row).execute(query("target_tables")).fetchall()
-    near = get_close_matches(table, names, 3)
+    near = [name for name in get_close_matches(table, names, 3) if name != table]
     hint = f"Did you mean {' or '.join(near)}?" if near else "Create it, or correct the importer's `target`."
+    if table in names:
+        hint = (
+            f"There is one with this dot in its own name: {table.partition('.')[0]!r} is taken for a schema. Rename it."
+        )
     return Final(Code.BAD_TARGET, f"There is no table {table!r} in the database.", hint=hint)

@@ -147,6 +147,8 @@ def _bounds(
         value = Decimal(literals[int(number[1:])] if number.startswith("$") else number)
     except InvalidOperation:  # a date, say
         return None
+    if not value.is_finite():
+        return None
     strict = comparison in (">", "<")
     least, most = Demand(column, lower, value, strict), Demand(column, upper, value, strict)
     return {">": (least,), ">=": (least,), "<": (most,), "<=": (most,), "=": (least, most)}[comparison]

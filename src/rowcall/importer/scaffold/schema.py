@@ -1,6 +1,7 @@
 """An importer for a Table Schema, the description of a table that Frictionless data packages carry."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -9,9 +10,19 @@ import msgspec
 
 from rowcall.errors import Final
 from rowcall.importer.fields import folded
-from rowcall.importer.scaffold.source import FieldSource, ImporterSource, Value, field_names, source
+from rowcall.importer.scaffold.source import (
+    FieldSource,
+    ImporterSource,
+    Value,
+    are_told_apart,
+    bound,
+    field_names,
+    source,
+    taken_headers,
+    taken_notes,
+)
 from rowcall.importer.texts import pattern_mistake
-from rowcall.model import Code
+from rowcall.model import FALSE, TRUE, Code
 
 _KINDS = {
     "string": "Text",
@@ -26,6 +37,7 @@ _KINDS = {
     "object": "Json",
     "geojson": "Json",
 }
+_ORDER = " Each column's values tell the order of day, month and year, or --date-order."
 _FORMATS = {"email": "Email", "uuid": "Uuid"}
 
 
@@ -48,10 +60,19 @@ class _Field(msgspec.Struct, frozen=True, rename="camel"):
     description: str = ""
     constraints: _Constraints = _Constraints()
     delimiter: str = ","
+    decimal_char: str = "."
+    group_char: str = ""
+    bare_number: bool = True
+    true_values: tuple[str, ...] = ()
+    false_values: tuple[str, ...] = ()
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return tuple(map(_choice, self.constraints.enum))
 
     @property
     def kind(self) -> str:
-        if self.constraints.enum:
+        if are_told_apart(self.choices):
             return "Choice"
         if self.type == "string" and isinstance(self.format, str):
             return _FORMATS.get(self.format, "Text")
@@ -80,8 +101,9 @@ class _Schema(msgspec.Struct, frozen=True, rename="camel"):
 def scaffold_schema(document: Mapping[str, object], name: str) -> str:
     """The source of an importer into the table `name`, from a Table Schema."""
     schema = _read(document, name)
+    _check_names(schema, name)
     names = field_names(field.name for field in schema.fields)
-    key = tuple(names.get(column, column) for column in _several(schema.primary_key))
+    key = tuple(names[column] for column in _primary_key(schema, names))
     unique = tuple(names[field.name] for field in schema.fields if field.constraints.unique)
     others = tuple(column for column in unique if (column,) != key)
     keys = [*filter(None, (key, others if len(others) == 1 else ())), (), ()]
@@ -91,8 +113,8 @@ def scaffold_schema(document: Mapping[str, object], name: str) -> str:
             description=schema.description or schema.title or f"Rows of {name}.",
             key=keys[0],
             natural_key=keys[1],
-            fields=tuple(_field(field, names[field.name], schema, name) for field in schema.fields),
-            notes=tuple(_schema_notes(schema, others)),
+            fields=tuple(_field(field, names, schema, name) for field in schema.fields),
+            notes=tuple(_schema_notes(schema, names, others)),
         )
     )
 
@@ -108,7 +130,21 @@ def _read(document: Mapping[str, object], name: str) -> _Schema:
         ) from error
 
 
-def _field(field: _Field, name: str, schema: _Schema, table: str) -> FieldSource:
+def _check_names(schema: _Schema, name: str) -> None:
+    counts = Counter(field.name for field in schema.fields)
+    if twice := [repr(field) for field, count in counts.items() if count > 1]:
+        told = f"The Table Schema of {name} has several fields of the name {', '.join(twice)}."
+        raise Final(Code.BAD_OPTION, told, hint="Give each field a name of its own.")
+
+
+def _primary_key(schema: _Schema, names: Mapping[str, str]) -> tuple[str, ...]:
+    """The primary key, unless it has a part that is no field."""
+    key = _several(schema.primary_key)
+    return key if all(column in names for column in key) else ()
+
+
+def _field(field: _Field, names: Mapping[str, str], schema: _Schema, table: str) -> FieldSource:
+    name, taken = names[field.name], taken_headers(names)
     reference = next((key.reference for key in schema.foreign_keys if _several(key.fields) == (field.name,)), None)
     kind = "Lookup" if reference else field.kind
     blank = [text for text in map(_missing, schema.missing_values) if text]
@@ -117,12 +153,13 @@ def _field(field: _Field, name: str, schema: _Schema, table: str) -> FieldSource
         **_of_constraints(field.constraints, kind),
         **({"separator": field.delimiter} if kind == "List" and field.delimiter != "," else {}),
         **({"required": True} if field.constraints.required else {}),
-        **({"aliases": [field.name]} if folded(field.name) != folded(name) else {}),
+        **({"aliases": [field.name]} if folded(field.name) != folded(name) and field.name not in taken else {}),
         **({"blank": blank} if blank else {}),
         **({"help": help_text} if (help_text := " ".join((field.description or field.title).split())) else {}),
     }
-    values = (reference.resource or table,) if reference else tuple(map(_choice, field.constraints.enum))
-    return FieldSource(name=name, kind=kind, values=values, options=options, notes=tuple(_field_notes(field, kind)))
+    values = (reference.resource or table,) if reference else field.choices if kind == "Choice" else ()
+    notes = (*_field_notes(field, kind), *_writing_notes(field, kind), *taken_notes(field.name, name, taken))
+    return FieldSource(name=name, kind=kind, values=values, options=options, notes=notes)
 
 
 def _lookup(reference: _Reference) -> dict[str, Value]:
@@ -142,11 +179,9 @@ def _of_constraints(constraints: _Constraints, kind: str) -> dict[str, Value]:
 
 def _bound(text: int | float | str | None, kind: str) -> int | float | None:
     try:
-        number = Decimal(str(text))
+        return bound(Decimal(str(text)), whole=kind != "Decimal")
     except InvalidOperation:
         return None
-    whole = number == number.to_integral_value()
-    return int(number) if whole else float(number) if kind == "Decimal" else None
 
 
 def _field_notes(field: _Field, kind: str) -> Iterator[str]:
@@ -161,7 +196,28 @@ def _field_notes(field: _Field, kind: str) -> Iterator[str]:
             yield f"A {name} that could not be taken over: {value}"
 
 
-def _schema_notes(schema: _Schema, unique: tuple[str, ...]) -> Iterator[str]:
+def _writing_notes(field: _Field, kind: str) -> Iterator[str]:
+    """How files write the values, where a field doesn't take it from the schema."""
+    if field.constraints.enum and kind not in ("Choice", "Lookup"):
+        yield f"One of these, which a Choice could not tell apart: {', '.join(map(repr, field.choices))}."
+    if field.format not in ("default", "any") and kind not in ("Email", "Uuid"):
+        yield f"Not taken over: the format {field.format}.{_ORDER if kind in ('Date', 'DateTime') else ''}"
+    if kind in ("Integer", "Decimal"):
+        if field.decimal_char != ".":
+            yield f"Not taken over: decimalChar {field.decimal_char!r}. Each column's values tell, or --decimal."
+        if field.group_char not in ("", ",", ".", " ", "'"):
+            yield f"Not taken over: groupChar {field.group_char!r}."
+        if not field.bare_number:
+            yield "Not taken over: bareNumber. Signs around a number, such as $ or %, are refused."
+    if kind == "Boolean":
+        for name, words, known in (("trueValues", field.true_values, TRUE), ("falseValues", field.false_values, FALSE)):
+            if others := [repr(word) for word in words if word.lower() not in known]:
+                yield f"Not taken over, of {name}: {', '.join(others)}."
+
+
+def _schema_notes(schema: _Schema, names: Mapping[str, str], unique: tuple[str, ...]) -> Iterator[str]:
+    if missing := [repr(column) for column in _several(schema.primary_key) if column not in names]:
+        yield f"Not taken over: the primaryKey, of which {', '.join(missing)} is no field."
     if len(unique) > 1:
         yield f"Unique too, and may serve as the key or natural_key: {'; '.join(unique)}."
     for key in schema.foreign_keys:

@@ -1,16 +1,30 @@
-"""An importer as Python source, laid out as ruff would."""
+"""An importer as Python source, laid out as ruff would. What would not load is not written."""
 
 import itertools
 import keyword
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal as Exact
 from itertools import chain
 
+from rowcall.errors import Final
+from rowcall.importer.dates import Date, DateTime
+from rowcall.importer.fields import Field, folded
 from rowcall.importer.importer import Importer
+from rowcall.importer.lookups import Lookup
+from rowcall.importer.numbers import Boolean, Decimal, Integer
+from rowcall.importer.texts import Choice, Email, Json, List, Text, Uuid
+from rowcall.model import Code
 
+_KINDS: Mapping[str, type[Field]] = {
+    kind.__name__: kind
+    for kind in (Boolean, Choice, Date, DateTime, Decimal, Email, Integer, Json, List, Lookup, Text, Uuid)
+}
+_BOUNDS = ("min", "max", "min_length", "max_length", "pattern")
+_DIGITS = 38
 _WIDTH = 88
 _BACKSLASHES = re.compile(r'[^"\n]*[^"\\\n]')
 
@@ -41,7 +55,9 @@ class ImporterSource:
 
 
 def source(importer: ImporterSource) -> str:
-    """A module with this importer."""
+    """A module with this importer; one that could not be loaded is refused."""
+    importer = replace(importer, fields=tuple(map(_sound, importer.fields)))
+    _check_loads(importer)
     kinds = {field.kind for field in importer.fields}
     names = sorted(kinds | {"Importer"} | ({"Skip"} if importer.key else set[str]()))
     head = [*_imported(names), "", "", f"class {class_name(importer.target)}(Importer):"]
@@ -57,10 +73,37 @@ def source(importer: ImporterSource) -> str:
     return "\n".join([*head, *(f"    {line}".rstrip() for line in body)]) + "\n"
 
 
+def _sound(field: FieldSource) -> FieldSource:
+    """The field without bounds that no value could keep, which are told instead."""
+    mistakes = list(_declared(field).named(field.name, "UTC").mistakes())
+    bounds = {name: value for name, value in field.options.items() if name in _BOUNDS}
+    if not mistakes or not bounds:
+        return field
+    told = f"Left out: {', '.join(f'{name}={_value(value)}' for name, value in bounds.items())}; {' '.join(mistakes)}"
+    others = {name: value for name, value in field.options.items() if name not in bounds}
+    return replace(field, options=others, notes=(*field.notes, told))
+
+
+def _check_loads(importer: ImporterSource) -> None:
+    """Declare the class as loading its source would."""
+    fields = {_attribute(field.name): _declared(field) for field in importer.fields}
+    keys = {"key": importer.key, "natural_key": importer.natural_key}
+    try:
+        type(class_name(importer.target), (Importer,), {"__module__": "", "target": importer.target, **keys, **fields})
+    except Final as error:
+        told = f"No importer that could be loaded can be written for {importer.target}: {error.message}"
+        raise Final(Code.BAD_TARGET, told, hint="Write one by hand that leaves this out.") from error
+
+
+def _declared(field: FieldSource) -> Field:
+    return _KINDS[field.kind](*field.values, **field.options)
+
+
 def class_name(table: str) -> str:
     """`app.order_lines` is called OrderLines."""
     words = identifier(table.rpartition(".")[2]).split("_")
-    return "".join(word[:1].upper() + word[1:] for word in words)
+    name = "".join(word[:1].upper() + word[1:] for word in words)
+    return f"{name}Rows" if keyword.iskeyword(name) else name
 
 
 def identifier(name: str) -> str:
@@ -71,16 +114,56 @@ def identifier(name: str) -> str:
 
 
 def field_names(columns: Iterable[str]) -> dict[str, str]:
-    """The field of each column, no two the same. A row's own number leaves no field that name.
+    """The field of each column, no two alike to a file's header. A row's own number leaves no field that name.
 
     A column whose name can be a field's has it before any that is only called alike.
     """
     given: dict[str, str] = {}
-    for column in sorted(columns, key=lambda column: identifier(column) != column):
-        word = {"number": "number_value"}.get(identifier(column), identifier(column))
-        others = (f"{word}_{count}" for count in itertools.count(2))
-        given[column] = next(name for name in itertools.chain([word], others) if name not in given.values())
+    taken: set[str] = set()
+    for column in sorted(columns, key=lambda column: _word(column) != column):
+        others = (f"{_word(column)}_{count}" for count in itertools.count(2))
+        name = next(name for name in itertools.chain([_word(column)], others) if folded(name) not in taken)
+        given[column] = name
+        taken.add(folded(name))
     return given
+
+
+def _word(column: str) -> str:
+    word = identifier(column)
+    return "number_value" if word == "number" else word
+
+
+def taken_headers(names: Mapping[str, str]) -> dict[str, str]:
+    """The columns under whose own name a file brings another, each with that one.
+
+    A header is first a field's name, then the name of the first column that is written so.
+    """
+    owners = {folded(name): column for column, name in names.items()}
+    for column in names:
+        owners.setdefault(folded(column), column)
+    return {column: owner for column in names if (owner := owners[folded(column)]) != column}
+
+
+def taken_notes(column: str, name: str, taken: Mapping[str, str]) -> tuple[str, ...]:
+    """That a file's column is not known by the name that its target has."""
+    if column not in taken:
+        return ()
+    return (f"A file's column {column!r} looks like {taken[column]!r}: bring it with --map '{column}={name}'.",)
+
+
+def are_told_apart(choices: Sequence[str]) -> bool:
+    """Whether a Choice can take them: it looks at neither case nor blanks."""
+    plain = {choice.strip().lower() for choice in choices}
+    return len(plain) == len(choices) > 0 and "" not in plain and all(choice == choice.strip() for choice in choices)
+
+
+def bound(number: Exact, *, whole: bool) -> int | float | None:
+    """A bound as it is written in Python; None for one that would not be the same there."""
+    if not number.is_finite() or number.adjusted() >= _DIGITS:
+        return None
+    if number == number.to_integral_value():
+        return int(number)
+    return None if whole or Exact(repr(float(number))) != number else float(number)
 
 
 def _attribute(name: str) -> str:

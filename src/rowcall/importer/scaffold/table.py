@@ -4,9 +4,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from rowcall.errors import Final
 from rowcall.importer.fields import folded
 from rowcall.importer.scaffold.checks import Demand, Understood, understand
-from rowcall.importer.scaffold.source import FieldSource, ImporterSource, Value, field_names, source
+from rowcall.importer.scaffold.source import (
+    FieldSource,
+    ImporterSource,
+    Value,
+    are_told_apart,
+    bound,
+    field_names,
+    source,
+    taken_headers,
+    taken_notes,
+)
+from rowcall.model import Code
 from rowcall.store.targets import ForeignKey, Target, TargetColumn, UniqueIndex
 
 _KINDS = {
@@ -24,6 +36,7 @@ _EXACT_TEXTS = (*_TEXTS, "name", "xml", "varbit", "tsvector", "hstore", "ltree")
 """Types of which blanks around a text, or an empty one, can be values."""
 _DIGITS = 38
 _RANGES = {"int2": (-(2**15), 2**15 - 1), "int4": (-(2**31), 2**31 - 1)}
+_LOWER = ("min", "min_length")
 _OPTIONS = {
     "Text": ("min_length", "max_length", "pattern"),
     "Integer": ("min", "max"),
@@ -37,6 +50,7 @@ def scaffold_table(target: Target, referenced: Sequence[Target] = (), *, exact: 
 
     `exact` for files that Rowcall exported: blanks, empty texts and all digits are values, not somebody's slips.
     """
+    _check_name(target)
     columns = [_known(column, target) for column in target.columns.values() if not _left_out(column, target)]
     names = field_names([column.name for column in columns])
     key, natural_key = _keys(target, names)
@@ -55,6 +69,20 @@ def scaffold_table(target: Target, referenced: Sequence[Target] = (), *, exact: 
             ),
         )
     )
+
+
+def _check_name(target: Target) -> None:
+    if not _can_be_named(target.schema, target.name):
+        raise Final(
+            Code.BAD_TARGET,
+            f"The table {target.name!r} of the schema {target.schema!r} has a dot in its name, as which an importer's "
+            "target takes what stands between schema and table.",
+            hint="Rename it.",
+        )
+
+
+def _can_be_named(schema: str, name: str) -> bool:
+    return "." not in schema + name
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,23 +107,22 @@ class _Known:
     def kind(self) -> str:
         if self.foreign or self.column.base.startswith("_"):
             return "Lookup" if self.foreign else "List"
-        return "Choice" if _are_told_apart(self.choices) else _KINDS.get(self.column.base, "Text")
+        return "Choice" if are_told_apart(self.choices) else _KINDS.get(self.column.base, "Text")
 
     @property
     def said(self) -> dict[Demand, str]:
         """The demands that the field says."""
-        return {demand: check for demand, check in self.demands.items() if demand.option in _OPTIONS.get(self.kind, ())}
+        options = _OPTIONS.get(self.kind, ())
+        return {
+            demand: check
+            for demand, check in self.demands.items()
+            if demand.option in options and _bound(demand, self.kind) is not None
+        }
 
     @property
     def required(self) -> bool:
         demanded = self.column.not_null or any(demand.option == "required" for demand in self.demands)
         return demanded and self.column.default is None
-
-
-def _are_told_apart(choices: Sequence[str]) -> bool:
-    """Whether a Choice can take them: it looks at neither case nor blanks."""
-    plain = {choice.strip().lower() for choice in choices}
-    return len(plain) == len(choices) > 0 and "" not in plain and all(choice == choice.strip() for choice in choices)
 
 
 def _left_out(column: TargetColumn, target: Target) -> str:
@@ -122,36 +149,25 @@ def _known(column: TargetColumn, target: Target) -> _Known:
         for demand in understand(check.expression).demands
         if demand.column == column.name
     }
-    return _Known(column, next((key for key in target.foreign if key.columns == [column.name]), None), demands)
+    foreign = (key for key in target.foreign if _can_be_named(key.table_schema, key.table_name))
+    return _Known(column, next((key for key in foreign if key.columns == [column.name]), None), demands)
 
 
 def _field(known: _Known, names: dict[str, str], referenced: Sequence[Target], *, exact: bool) -> FieldSource:
     column, foreign, name = known.column, known.foreign, names[known.name]
-    taken = _taken(column.name, names)
+    taken = taken_headers(names)
     options: dict[str, Value] = {
         **(_lookup(foreign, referenced) if foreign else {}),
-        **_of_type(column, known.kind, exact=exact),
-        **{demand.option: _bound(demand, known.kind) for demand in known.said if demand.option != "choices"},
+        **_tighter(_of_type(column, known.kind, exact=exact), known),
         **({"required": True} if known.required else {}),
         **({"column": column.name} if name != column.name else {}),
-        **({"aliases": [column.name]} if folded(column.name) != folded(name) and not taken else {}),
+        **({"aliases": [column.name]} if folded(column.name) != folded(name) and column.name not in taken else {}),
         **({"help": " ".join(column.comment.split())} if column.comment else {}),
     }
     choices = known.choices if known.kind == "Choice" else ()
     values = (_table(foreign.table_schema, foreign.table_name),) if foreign else choices
-    notes = [*_field_notes(known), *_taken_notes(column.name, name, taken)]
-    return FieldSource(name=name, kind=known.kind, values=values, options=options, notes=tuple(notes))
-
-
-def _taken(column: str, names: dict[str, str]) -> str:
-    """The other column, if there is one, whose field has this column's name in all but case and signs."""
-    alike = (other for other, name in names.items() if folded(name) == folded(column))
-    return next((other for other in alike if other != column), "")
-
-
-def _taken_notes(column: str, name: str, taken: str) -> Iterator[str]:
-    if taken:
-        yield f"A file's column {column!r} looks like {taken!r}: bring it with --map '{column}={name}'."
+    notes = (*_field_notes(known), *taken_notes(column.name, name, taken))
+    return FieldSource(name=name, kind=known.kind, values=values, options=options, notes=notes)
 
 
 def _lookup(foreign: ForeignKey, referenced: Sequence[Target]) -> dict[str, Value]:
@@ -191,14 +207,26 @@ def _needs_exact(column: TargetColumn, *, exact: bool) -> bool:
     return max(precision, precision - scale, scale) > _DIGITS
 
 
-def _bound(demand: Demand, kind: str) -> Value:
+def _tighter(options: dict[str, Value], known: _Known) -> dict[str, Value]:
+    """The options with what constraints ask for; of two bounds the one that leaves less."""
+    for demand in known.said:
+        value, other = _bound(demand, known.kind), options.get(demand.option)
+        if demand.option == "choices" or value is None:
+            continue
+        if isinstance(value, int | float) and isinstance(other, int | float):
+            value = max(value, other) if demand.option in _LOWER else min(value, other)
+        options = {**options, demand.option: value}
+    return options
+
+
+def _bound(demand: Demand, kind: str) -> Value | None:
     """A whole number above 5 is at least 6; a fraction above 5 is told in a note."""
     if not isinstance(demand.value, Decimal):
         return str(demand.value)
-    if demand.value != demand.value.to_integral_value():
-        return float(demand.value)
-    step = {"min": 1, "min_length": 1}.get(demand.option, -1)
-    return int(demand.value) + (step if demand.strict and kind != "Decimal" else 0)
+    number = bound(demand.value, whole=kind != "Decimal")
+    if number is None or not demand.strict or kind == "Decimal":
+        return number
+    return number + (1 if demand.option in _LOWER else -1)
 
 
 def _field_notes(known: _Known) -> Iterator[str]:
@@ -234,13 +262,12 @@ def _unique_notes(target: Target, *keys: tuple[str, ...]) -> list[str]:
     return [f"Unique too, and may serve as the key or natural_key: {'; '.join(others)}."]
 
 
-def _foreign_notes(target: Target) -> list[str]:
-    return [
-        f"{', '.join(key.columns)} together lead to {key.table_name} ({', '.join(key.table_columns)}): "
-        "PostgreSQL checks that such a row is there."
-        for key in target.foreign
-        if len(key.columns) > 1
-    ]
+def _foreign_notes(target: Target) -> Iterator[str]:
+    for key in target.foreign:
+        if len(key.columns) > 1 or not _can_be_named(key.table_schema, key.table_name):
+            lead = f"{', '.join(key.columns)} {'together lead' if len(key.columns) > 1 else 'leads'}"
+            to = f"{key.table_name} ({', '.join(key.table_columns)})"
+            yield f"{lead} to {to}: PostgreSQL checks that such a row is there."
 
 
 def _check_notes(target: Target, columns: Sequence[_Known]) -> Iterator[str]:

@@ -16,7 +16,7 @@ SELECT a.attname AS name,
        base.typname AS base,
        a.attnotnull OR t.typnotnull AS not_null,
        CASE WHEN a.attidentity <> '' THEN format('nextval(%L::regclass)', pg_get_serial_sequence(a.attrelid::regclass::text, a.attname))
-            WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END AS "default",
+            WHEN a.attgenerated = '' THEN coalesce(pg_get_expr(d.adbin, d.adrelid), pg_get_expr(t.typdefaultbin, 0)) END AS "default",
        a.attgenerated <> '' AS generated,
        a.attidentity = 'a' AS always,
        CASE WHEN base.typname NOT IN ('int2', 'int4', 'int8') THEN NULL
