@@ -2,7 +2,7 @@
 
 import pytest
 
-from rowcall import Integer, Json, List, Text, Update
+from rowcall import DateTime, Decimal, Integer, Json, List, Text, Update
 from rowcall.model import State
 from rowcall.store.db import Database
 
@@ -104,3 +104,16 @@ def test_blank_rows_of_every_kind(database: Database) -> None:
     assert result.told == ["created"] * 3
     assert result.job.blank_lines == 1
     assert result.values("id", "name") == [(2, "x"), (None, None), (None, None)]
+
+
+def test_what_a_column_would_round_is_told_instead(database: Database) -> None:
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY, hundreds numeric(5, -2), at timestamp(0), ms timestamptz(3))")
+    importer = declared("t", key="id", id=Integer(), hundreds=Decimal(), at=DateTime(), ms=DateTime())
+    text = (
+        "id,hundreds,at,ms\n1,12345,,\n2,49,,\n3,,2024-01-01T00:00:00.7,\n4,,,2024-01-01T00:00:00.1234Z\n"
+        "5,,,2024-01-01T00:00:00.123456789Z\n6,12300,2024-01-01T00:00:01.0,2024-01-01T00:00:00.123Z\n"
+    )
+    result = run_import(database, importer, text)
+    assert result.told == [*["failed TOO_PRECISE"] * 5, "created"]
+    assert result.issue(1).message == "12345 is no multiple of 100, and its column keeps nothing finer."
+    assert result.issue(3).message.endswith("has a fraction of a second, and its column keeps whole ones.")

@@ -91,6 +91,7 @@ def moment(*parts: int) -> dt.datetime:
         (Date(), "March 1, 2024 12:00 AM", dt.date(2024, 3, 1)),
         (DateTime(), "2024-07-01T10:00:00Z", moment(2024, 7, 1, 10)),
         (DateTime(), "2024-07-01T10:00:00.25+02:00", moment(2024, 7, 1, 8, 0, 0, 250_000)),
+        (DateTime(), "2024-07-01T10:00:00.123456000Z", moment(2024, 7, 1, 10, 0, 0, 123_456)),
         (DateTime(), "2024-07-01 10:00 -0330", moment(2024, 7, 1, 13, 30)),
         (DateTime(), "2024-07-01 10:00:00", moment(2024, 7, 1, 8)),
         (DateTime(), "2024-01-01", moment(2023, 12, 31, 23)),
@@ -163,6 +164,11 @@ def test_numbers_and_dates_are_read_as_their_column_writes_them(
         (Decimal(), "$5", "INVALID_DECIMAL: '$5' is not a number."),
         (Decimal(places=2), "1.005", "TOO_PRECISE: 1.005 has more than 2 decimal places."),
         (Decimal(places=2), "1e-3", "TOO_PRECISE: 1e-3 has more than 2 decimal places."),
+        (
+            DateTime(),
+            "2024-01-01T00:00:00.123456789Z",
+            "TOO_PRECISE: 2024-01-01T00:00:00.123456789Z has more than 6 decimal places of a second.",
+        ),
         (Decimal(exact=True), "$5", "INVALID_DECIMAL: '$5' is not a number."),
         (Decimal(exact=True, places=2), "1.005", "TOO_PRECISE: 1.005 has more than 2 decimal places."),
         (Decimal(exact=True, max=5), "NaN", "TOO_LARGE: NaN is above the maximum of 5."),
@@ -222,11 +228,36 @@ def test_a_day_that_does_not_exist_is_told_apart_from_what_is_no_date() -> None:
         (Integer(), ColumnLimits(minimum=-(2**31), maximum=2**31 - 1), str(2**31), "TOO_LARGE"),
         (Decimal(), ColumnLimits(precision=5, scale=2), "1.005", "TOO_PRECISE"),
         (Decimal(), ColumnLimits(precision=5, scale=2), "-1000", "TOO_SMALL"),
+        *(
+            (field, ColumnLimits(precision=5, scale=-2), text, "TOO_PRECISE")
+            for field in (Decimal(), Decimal(places=2), Decimal(exact=True), Integer())
+            for text in ("12345", "49", "-1,250")
+        ),
+        (Decimal(), ColumnLimits(precision=5, scale=-2), "12300.5", "TOO_PRECISE"),
+        (Integer(), ColumnLimits(precision=2, scale=-20), str(10**18), "TOO_PRECISE"),
+        (DateTime(), ColumnLimits(scale=0), "2024-01-01T00:00:00.7Z", "TOO_PRECISE"),
+        (DateTime(), ColumnLimits(scale=3), "2024-01-01T00:00:00.1234Z", "TOO_PRECISE"),
         (Text(), ColumnLimits(required=True), " ", "REQUIRED"),
     ],
 )
 def test_the_column_of_the_target_has_its_say(field: Field, limits: ColumnLimits, text: str, code: str) -> None:
     assert read(field, text, limits=limits).split(":")[0] == code
+
+
+@pytest.mark.parametrize(
+    ("field", "limits", "text", "value"),
+    [
+        (Decimal(), ColumnLimits(precision=5, scale=-2), "12,300.0", 12300),
+        (Decimal(), ColumnLimits(precision=5, scale=-2), "-1.2e3", -1200),
+        (Decimal(), ColumnLimits(precision=5, scale=-2), "0.00", 0),
+        (Decimal(exact=True), ColumnLimits(precision=5, scale=-2), "0", "0"),
+        (Integer(), ColumnLimits(precision=5, scale=-2), "-12300", -12300),
+        (DateTime(), ColumnLimits(scale=0), "2024-01-01T00:00:00.000Z", moment(2024, 1, 1)),
+        (DateTime(), ColumnLimits(scale=3), "2024-01-01T00:00:00.123Z", moment(2024, 1, 1, 0, 0, 0, 123_000)),
+    ],
+)
+def test_what_a_coarse_column_keeps_is_taken(field: Field, limits: ColumnLimits, text: str, value: object) -> None:
+    assert read(field, text, limits=limits) == value
 
 
 def test_patterns_take_time_by_the_length_of_the_text_only() -> None:

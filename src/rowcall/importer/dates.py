@@ -14,6 +14,8 @@ _EXAMPLES = {"ymd": "2024-12-31", "dmy": "31.12.2024", "mdy": "12/31/2024"}
 _SPELT = {"ymd": "year, month, day", "dmy": "day, month, year", "mdy": "month, day, year"}
 _ISO_DATE = "^[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _ISO_TIME = "[0-9]{2}:[0-9]{2}:[0-5][0-9]"
+_MICROSECONDS = 6  # decimal places of a second, the most that PostgreSQL keeps
+_FINER = r"(:[0-9]{2}[.,][0-9]{6})[0-9]+"
 _UTC = pl.Datetime("us", "UTC")
 _TOLD = pl.Struct({"code": pl.String, "message": pl.String})
 
@@ -93,6 +95,7 @@ class DateTime(Field):
     def _told(self, refused_texts: pl.DataFrame) -> pl.Expr:
         order = self.reading.date_order
         read = Moments.of(refused_texts["text"], order)
+        finer = Moments.of(refused_texts["text"].str.replace(_FINER, "$1"), order).within(self.timezone).is_not_null()
         no_day = read.written.is_not_null() & existing_days(read.written).is_null()
         elsewhere = read.within("UTC").is_not_null()
         no_moment = said("'{}' is not a date and time such as {} 14:05:00.", FOUND, _EXAMPLES[order])
@@ -102,15 +105,29 @@ class DateTime(Field):
             .then(refused(Code.DATE_NOT_EXISTING, _why_no_day(read.written, order)))
             .when(pl.lit(elsewhere))
             .then(refused(Code.DATE_NOT_EXISTING, skipped))
+            .when(pl.lit(finer))
+            .then(refused(Code.TOO_PRECISE, _too_precise(_MICROSECONDS)))
             .otherwise(refused(Code.INVALID_DATETIME, no_moment))
         )
 
     def checks(self) -> tuple[Check, ...]:
-        return tuple(_range_checks(self, _aware(self.min), _aware(self.max)))
+        return (*self._precision_checks(), *_range_checks(self, _aware(self.min), _aware(self.max)))
+
+    def _precision_checks(self) -> Iterator[Check]:
+        kept = self.limits.scale
+        if kept is not None and kept < _MICROSECONDS:
+            part = pl.col(self.name).dt.microsecond() % 10 ** (_MICROSECONDS - kept)
+            yield Check(Code.TOO_PRECISE, part != 0, _too_precise(kept))
 
     def mistakes(self) -> Iterator[str]:
         yield from super().mistakes()
         yield from _range_mistakes(_aware(self.min), _aware(self.max))
+
+
+def _too_precise(kept: int) -> pl.Expr:
+    if kept == 0:
+        return said("{} has a fraction of a second, and its column keeps whole ones.", FOUND)
+    return said("{} has more than {} decimal places of a second.", FOUND, kept)
 
 
 def _parsed(text: pl.Expr, pattern: str, form: str) -> pl.Expr:

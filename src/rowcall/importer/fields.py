@@ -40,6 +40,7 @@ class ColumnLimits:
     maximum: int | None = None
     precision: int | None = None
     scale: int | None = None
+    """How many decimal places are kept, of a number or of seconds; -2 keeps whole hundreds."""
     labels: tuple[str, ...] | None = None
     """The values of an enum."""
 

@@ -1,4 +1,8 @@
-"""Fields of numbers and of yes or no: Integer, Decimal, Boolean. No digit is ever lost silently."""
+"""Fields of numbers and of yes or no: Integer, Decimal, Boolean. No digit is ever lost silently.
+
+But by columns of type `real` and `double precision`: they take the nearest number that they have. To refuse what does
+not come back digit by digit would refuse what C's `%.17g` writes, which is a double without loss.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,8 +15,10 @@ from rowcall.model import FALSE, TRUE, Code
 
 _GROUPING = {".": r"[,'’ \x{a0}\x{202f}]", ",": r"[.'’ \x{a0}\x{202f}]"}
 _DIGITS = 38
+_INT64_DIGITS = 18
 _MOST = 10**_DIGITS - 1
 _NO_NUMBER = r"^(?i-u:nan|[+-]?inf(?:inity)?)$"
+_OF_ZERO = -(2**31)
 _PLACES = 12  # where neither the field nor its column says: 26 digits before the mark remain
 
 
@@ -32,14 +38,14 @@ def _bare(text: pl.Expr, reading: ColumnReading) -> pl.Expr:
 
 
 def _places(bare: pl.Series) -> pl.Series:
-    """How many decimal places numbers have: trailing zeros don't count, an exponent does."""
+    """How many decimal places numbers have: trailing zeros don't count, an exponent does. 1200 has -2, and 0 fewest."""
     parts = bare.str.extract_groups(r"^[+-]?(?<whole>[0-9]*)(?:\.(?<fraction>[0-9]*))?(?:[eE](?<exponent>.+))?$")
     fraction = pl.col("fraction").fill_null("")
     digits, length = pl.col("whole") + fraction, fraction.str.len_bytes().cast(pl.Int64)
     zeros = digits.str.len_bytes().cast(pl.Int64) - digits.str.strip_chars_end("0").str.len_bytes()
     places = length - zeros - pl.col("exponent").cast(pl.Int64, strict=False).fill_null(0)
     is_zero = digits.str.strip_chars("0") == ""
-    return parts.struct.unnest().select(pl.when(is_zero).then(0).otherwise(places)).to_series()
+    return parts.struct.unnest().select(pl.when(is_zero).then(_OF_ZERO).otherwise(places)).to_series()
 
 
 def _range_checks(field: Field, low: Exact | None, high: Exact | None) -> Iterator[Check]:
@@ -61,6 +67,12 @@ def _end(end: Exact) -> int | Exact:
     if abs(end) > _MOST:
         return _MOST if end > 0 else -_MOST
     return int(end) if end == end.to_integral_value() else end
+
+
+def _too_precise(kept: int) -> pl.Expr:
+    if kept < 0:
+        return said("{} is no multiple of {}, and its column keeps nothing finer.", FOUND, 10**-kept)
+    return said("{} has more than {} decimal places.", FOUND, kept)
 
 
 def _range_mistakes(low: Exact | None, high: Exact | None) -> Iterator[str]:
@@ -108,7 +120,14 @@ class Integer(Field):
         )
 
     def checks(self) -> tuple[Check, ...]:
-        return tuple(_range_checks(self, _exact(self.min), _exact(self.max)))
+        return (*self._precision_checks(), *_range_checks(self, _exact(self.min), _exact(self.max)))
+
+    def _precision_checks(self) -> Iterator[Check]:
+        kept = self.limits.scale
+        if kept is not None and kept < 0:
+            value = pl.col(self.name)
+            rest = value % 10**-kept if -kept <= _INT64_DIGITS else value
+            yield Check(Code.TOO_PRECISE, rest != 0, _too_precise(kept))
 
     def mistakes(self) -> Iterator[str]:
         yield from super().mistakes()
@@ -133,8 +152,13 @@ class Decimal(Field):
     @property
     def scale(self) -> int:
         """How many decimal places there may be."""
+        return max(0, self._kept)
+
+    @property
+    def _kept(self) -> int:
+        """The same; below 0 where the column keeps whole tens or hundreds only."""
         allowed = [places for places in (self.places, self.limits.scale) if places is not None]
-        return max(0, min(allowed, default=_PLACES))
+        return min(allowed, default=_PLACES)
 
     def forms(self) -> tuple[pl.Expr, ...]:
         return self._texts() if self.exact else self._decimals()
@@ -158,22 +182,23 @@ class Decimal(Field):
             pl.when(text.str.contains(grouped)).then(bare),
             pl.when(text.str.contains(_number(self.reading))).then(exact),
         )
-        # where the comma is the mark, 1.234 is more than a thousand
-        return tuple(form.cast(self.dtype, strict=False) for form in forms[self.reading.decimal == "," :])
+        # where the comma is the mark, 1.234 is more than a thousand; and not each whole number has its zeros
+        first = 2 if self._kept < 0 else int(self.reading.decimal == ",")
+        return tuple(form.cast(self.dtype, strict=False) for form in forms[first:])
 
     def _exact_texts(self, texts: pl.Series) -> pl.Series:
         """The numbers that have no more decimal places than they may; null for the others."""
-        return texts.to_frame("bare").select(pl.when(_places(texts) <= self.scale).then(pl.col("bare"))).to_series()
+        return texts.to_frame("bare").select(pl.when(_places(texts) <= self._kept).then(pl.col("bare"))).to_series()
 
     def refusal(self) -> pl.Expr:
         is_number = TEXT.str.contains(_number(self.reading))
-        is_precise = _bare(TEXT, self.reading).map_batches(_places, return_dtype=pl.Int64) > self.scale
+        is_precise = _bare(TEXT, self.reading).map_batches(_places, return_dtype=pl.Int64) > self._kept
         too_long = said("{} has more than {} digits before the decimal mark.", FOUND, _DIGITS - self.scale)
         return (
             pl.when(~is_number)
             .then(refused(Code.INVALID_DECIMAL, said("'{}' is not a number.", FOUND)))
             .when(is_precise)
-            .then(refused(Code.TOO_PRECISE, said("{} has more than {} decimal places.", FOUND, self.scale)))
+            .then(refused(Code.TOO_PRECISE, _too_precise(self._kept)))
             .when(TEXT.str.starts_with("-"))
             .then(refused(Code.TOO_SMALL, too_long))
             .otherwise(refused(Code.TOO_LARGE, too_long))

@@ -37,6 +37,7 @@ class TargetColumn:
     max_length: int | None
     precision: int | None
     scale: int | None
+    """How many decimal places are kept, of numbers or of seconds; of numbers also -2, which keeps whole hundreds."""
     labels: list[str] | None
     """Of an enum."""
     bitwise: bool = True

@@ -27,7 +27,8 @@ SELECT a.attname AS name,
                 WHERE e.classid = 'pg_attrdef'::regclass AND e.objid = d.oid AND s.relkind = 'S') END AS sequence,
        CASE WHEN base.typname IN ('varchar', 'bpchar') AND m.typmod > 4 THEN m.typmod - 4 END AS max_length,
        CASE WHEN base.typname = 'numeric' AND m.typmod > 4 THEN ((m.typmod - 4) >> 16) & 65535 END AS precision,
-       CASE WHEN base.typname = 'numeric' AND m.typmod > 4 THEN ((((m.typmod - 4) & 2047) # 1024) - 1024) END AS scale,
+       CASE WHEN base.typname = 'numeric' AND m.typmod > 4 THEN ((((m.typmod - 4) & 2047) # 1024) - 1024)
+            WHEN base.typname IN ('timestamp', 'timestamptz') AND m.typmod >= 0 THEN m.typmod END AS scale,
        coalesce(o.collisdeterministic, true) AS bitwise,
        -- json keeps its form, jsonb tells its null from none, and composites and arrays of floats may hold what JSON has not
        k.typtype = 'c' OR (base.typcategory = 'A' AND k.typname IN ('float4', 'float8')) OR EXISTS (SELECT FROM pg_cast x WHERE x.castsource = k.oid AND x.casttarget IN ('json'::regtype, 'jsonb'::regtype)) AS own_json,
