@@ -9,7 +9,7 @@ isolated   the same, in halves until the guilty rows stand alone
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
@@ -18,15 +18,15 @@ import polars as pl
 import psycopg
 from psycopg import Connection
 
-from rowcall.engine.creating import create_missing
-from rowcall.engine.judge import Judged, judge
+from rowcall.engine.creating import Created, create_missing
+from rowcall.engine.judge import NO_OUTCOMES, Judged, judge
 from rowcall.engine.observe import committed
 from rowcall.engine.outcomes import add_outcomes
 from rowcall.engine.preview.drift import OUTCOME, Agreed, OffPlan, agreed, as_agreed, plan_done
 from rowcall.engine.preview.foresee import is_foreseeable
 from rowcall.engine.preview.plan import keep_piece, looked_up
 from rowcall.engine.refusals import is_refusal
-from rowcall.engine.staged import Care, foreseen, target_columns, write_staged
+from rowcall.engine.staged import Care, Staged, foreseen, left_alone, stage, target_columns, write_staged
 from rowcall.engine.work import WRITTEN_ALIKE, Work
 from rowcall.errors import Retryable
 from rowcall.importer import Lookup
@@ -183,19 +183,85 @@ def apply(
     """
     if held and judged.late:
         held = held.and_said(connection, work, judged.late)
-    found = looked_up(work, judged.good)  # before any is created: that would have another key each time
-    if work.creating and judged.good.height:
-        good, failed = create_missing(connection, work, judged.good)
-        judged = replace(judged, good=good, settled=pl.concat([judged.settled, failed]))
-    settled = as_agreed(connection, work, judged.settled, held)
+    ready = _made_ready(connection, work, judged.good, route, held)
+    settled = pl.concat([as_agreed(connection, work, judged.settled, held), ready.settled], how="diagonal")
     add_outcomes(connection, work, settled)
-    if route is Route.STRAIGHT or not judged.good.height:
-        _straight(connection, work, judged.good, held, found)
+    if ready.staged is None:
+        _straight(connection, work, ready.good, held, ready.found)
         counted = dict(settled["status"].value_counts().iter_rows())
-        return {Status.CREATED: judged.good.height, **{Status(status): count for status, count in counted.items()}}
-    care = Care(checked=route >= Route.CHECKED, isolated=route is Route.ISOLATED)
-    write_staged(connection, work, judged.good, care, held, found)
+        return {Status.CREATED: ready.good.height, **{Status(status): count for status, count in counted.items()}}
+    write_staged(connection, work, ready.staged, changes=_tells_changes(work, held))
     return count_outcomes(connection, work.job.id, batch)
+
+
+def _tells_changes(work: Work, held: Agreed | None) -> bool:
+    return work.plans or held is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """Rows that can be written."""
+
+    good: pl.DataFrame
+    found: pl.DataFrame
+    """What look-ups found for them."""
+    staged: Staged | None
+    """None: they go straight to the target."""
+    settled: pl.DataFrame
+    """Outcomes of rows that turned out not to be written."""
+
+
+def _made_ready(
+    connection: Connection[Any], work: Work, good: pl.DataFrame, route: Route, held: Agreed | None
+) -> _Ready:
+    found = looked_up(work, good)  # before any is created: that would have another key each time
+    care = Care(checked=route >= Route.CHECKED, isolated=route is Route.ISOLATED)
+
+    def staged(rows: pl.DataFrame) -> _Ready:
+        is_straight = route is Route.STRAIGHT or not rows.height
+        there = None if is_straight else stage(connection, work, rows, care, held, found)
+        return _Ready(rows, found, there, NO_OUTCOMES)
+
+    return _with_created(connection, work, good, held, staged) if work.creating else staged(good)
+
+
+def _with_created(
+    connection: Connection[Any],
+    work: Work,
+    good: pl.DataFrame,
+    held: Agreed | None,
+    staged: Callable[[pl.DataFrame], _Ready],
+) -> _Ready:
+    """The rows, with what they need in other tables. What was created for none that is written is undone.
+
+    Then it is done again without the rows that had asked for it. Deleting it would take a right that importing doesn't,
+    and might take along what others refer to. Nothing is written to the target yet: see `xmin` in docs/decisions.md.
+    """
+    told = _NOTHING
+    while True:
+        with connection.transaction():
+            created = create_missing(connection, work, good)
+            ready = staged(created.good)
+            failed = as_agreed(connection, work, created.failed, held)
+            idle = _idle(connection, work, created, ready, failed, changes=_tells_changes(work, held))
+            vain = created.in_vain(idle["row_number"])
+            if len(vain):
+                raise psycopg.Rollback
+        if not len(vain):
+            return replace(ready, settled=pl.concat([told, failed], how="diagonal"))
+        told = pl.concat([told, idle.filter(pl.col("row_number").is_in(vain.implode()))])
+        good = good.filter(~pl.col("number").is_in(vain.implode()))
+
+
+def _idle(
+    connection: Connection[Any], work: Work, created: Created, ready: _Ready, failed: pl.DataFrame, *, changes: bool
+) -> pl.DataFrame:
+    """Outcomes of rows that won't be written, where something was created for them."""
+    numbers = created.made_for["number"].unique()
+    idle = [_NOTHING, failed]
+    if ready.staged and len(numbers):
+        idle += [ready.staged.settled, left_alone(connection, work, numbers.to_list(), changes=changes)]
+    return pl.concat(idle, how="diagonal")
 
 
 # ------------------------------------------------------------------------------------------------------ straight

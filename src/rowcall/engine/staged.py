@@ -1,13 +1,13 @@
 """Rows through a temporary table to the target: matched, held against what was agreed to, asked about, written."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 import psycopg
 from psycopg import Connection
-from psycopg.sql import SQL, Identifier
+from psycopg.sql import SQL, Identifier, Literal
 
 from rowcall.engine.judge import OUTCOMES
 from rowcall.engine.outcomes import add_outcomes
@@ -48,10 +48,20 @@ class Care:
     """Then it is tried which the target refuses."""
 
 
-def write_staged(
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """Rows that are in the temporary table and can be written."""
+
+    pieces: list[list[int]] | None
+    """Their numbers, as they can be written one piece after the other; None: at once."""
+    settled: pl.DataFrame
+    """Outcomes of the others."""
+
+
+def stage(
     connection: Connection[Any], work: Work, good: pl.DataFrame, care: Care, held: Agreed | None, found: pl.DataFrame
-) -> None:
-    """Write good rows, with their outcomes, as far as that was agreed to. `found` is what look-ups found."""
+) -> Staged:
+    """Find out which good rows can be written, as far as that was agreed to. `found` is what look-ups found."""
     rows = _rows(work, good)
     refused = _staged(connection, work, rows)
     taken = staging.take_keys(connection, work.job.importer, work.job.id) if work.importer.once else []
@@ -68,17 +78,28 @@ def write_staged(
         if not care.isolated:  # whoever writes them may still be told that they are refused
             raise OffPlan
         staging.remove(connection, lucky["row_number"].to_list())
-    for piece in pieces if pieces is not None else [None]:
-        _write(connection, work, piece)
-    writing.add_outcomes(
-        connection, work.layout, work.job.id, _key_fields(work), changes=work.plans or held is not None
-    )
     gone = drifted(connection, work, pl.concat([otherwise.drifted, lucky]))
     if work.importer.once:
         staging.give_back_keys(connection, work.job.id, [*refused, *gone["row_number"]])
-    settled = _settled([*_failed(refused), *map(_skipped, taken)])
-    add_outcomes(connection, work, as_agreed(connection, work, settled, held))
-    add_outcomes(connection, work, gone)
+    settled = as_agreed(connection, work, _settled([*_failed(refused), *map(_skipped, taken)]), held)
+    return Staged(pieces, pl.concat([settled, gone], how="diagonal"))
+
+
+def write_staged(connection: Connection[Any], work: Work, staged: Staged, *, changes: bool) -> None:
+    """Write the rows, with an outcome for each. `changes`: with what is changed in rows that are there."""
+    for piece in staged.pieces if staged.pieces is not None else [None]:
+        _write(connection, work, piece)
+    writing.add_outcomes(connection, work.layout, work.job.id, _key_fields(work), changes=changes)
+    add_outcomes(connection, work, staged.settled)
+
+
+def left_alone(connection: Connection[Any], work: Work, numbers: Sequence[int], *, changes: bool) -> pl.DataFrame:
+    """The outcomes of those of some rows that are in the temporary table, but won't be written: their match stays."""
+    outcomes = writing.outcomes_of(work.layout, _key_fields(work), changes=changes)
+    select = SQL(
+        "SELECT {} FROM ({}) outcome WHERE status NOT IN ('created', 'updated') AND row_number = ANY ({})"
+    ).format(SQL(", ").join(map(Identifier, OUTCOME)), outcomes, Literal(list(numbers)))
+    return copy_out(connection, select, list(OUTCOME.items()))
 
 
 def _rows(work: Work, good: pl.DataFrame) -> pl.DataFrame:
