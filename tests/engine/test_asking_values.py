@@ -299,6 +299,18 @@ def test_people_may_have_it_created_where_the_importer_allows_it(tables: Databas
         refusing.says(of("Shire", create=True))
 
 
+def test_to_create_is_said_for_one_file(tables: Database, tmp_path: Path) -> None:
+    creating = declared("shop", id=Integer(), country_id=Lookup("country", by="name", on_missing="ask", creates="name"))
+    asked = Asked(tables, tmp_path, creating, shops("Gondor"))
+    asked.says(of("Gondor", create=True))
+    asked.confirms()
+    assert sql(tables, "SELECT count(*) FROM rowcall.value_decision") == [(0,)]
+    again = Asked(tables, tmp_path, creating, "id;country_id\n11;gondor\n")
+    assert (again.job.state, again.told()) == (State.COMPLETED, {"gondor": ("AUTO_MATCHED", "Gondor")})
+    sql(tables, "DELETE FROM country WHERE name = 'Gondor'")
+    assert Asked(tables, tmp_path, creating, "id;country_id\n12;Gondor\n").job.state is State.CELL_MAPPING
+
+
 def test_all_values_that_fit_can_be_answered_at_once(tables: Database, tmp_path: Path) -> None:
     asked = Asked(tables, tmp_path, SHOPS, shops("Germny", "Gondor", "Gondolin", "Germani", "100%"))
     assert asked.says(ValueUpdate(field="country_id", status="UNRESOLVED", confirm=True)) == 2
