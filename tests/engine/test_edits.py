@@ -12,6 +12,7 @@ from rowcall import (
     Flow,
     Integer,
     ItemImporter,
+    ItemResult,
     Lookup,
     RowOutcome,
     Status,
@@ -283,7 +284,7 @@ class Asks(ItemImporter):
 
     async def process(self, row: Any) -> Any:
         type(self).asked.append(row["who"])
-        return RowOutcome(row["number"], Status.CREATED)
+        return ItemResult(Status.CREATED)
 
 
 class Sums(WholeFileImporter):
