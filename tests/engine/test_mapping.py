@@ -110,7 +110,7 @@ def test_a_file_without_records_or_header_has_nothing_to_map(database: Database)
 
 
 def test_file_without_header_says_what_its_columns_are_called(table: Database) -> None:
-    with pytest.raises(Final, match="no header row, so that its columns are called column_1, column_2;") as caught:
+    with pytest.raises(Final, match=r"no header row .* its columns are called column_1, column_2;") as caught:
         run_import(table, IMPORTER, "1,2024-01-05\n2,2024-01-06\n3,2024-01-07\n")
     assert "--map 'column_1=id'" in caught.value.hint
     with pytest.raises(Final, match="Columns not used: Ann, Bonn") as caught:
@@ -192,3 +192,19 @@ def test_a_constant_that_is_given_back_as_it_is_told_stays_what_it_is(dated: Dat
     asked.says(constants={"amount": "1,234"})
     asked.says(constants={"amount": "1.234"})
     assert sql(dated, "SELECT config #>> '{constants,amount}' FROM rowcall.job") == [("1.234",)]
+
+
+@pytest.mark.parametrize("text", ["a,b\n1,b\n2,b\n3,b\n", "a,True\n1,true\n2,false\n", "B,A\nx,y\nB,z\nB,A2\n"])
+def test_a_first_record_of_the_fields_names_is_the_header(database: Database, text: str) -> None:
+    sql(database, 'CREATE TABLE t (a text, b text, "True" text)')
+    importer = declared("t", a=Text(), b=Text(), true=Text(column="True"))
+    result = run_import(database, importer, text)
+    assert result.told == ["created"] * (text.count("\n") - 1)
+
+
+def test_a_header_that_was_not_found_is_told(database: Database) -> None:
+    sql(database, "CREATE TABLE t (a text, b text)")
+    importer = declared("t", a=Text(), b=Text())
+    with pytest.raises(Final, match=r"no header row .* none belongs to a field of things") as caught:
+        run_import(database, importer, "1,2\n3,4\n")
+    assert "--header 1" in caught.value.hint

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rowcall.formats.header import find_header
+from rowcall.formats.header import find_header, is_known_header
 
 PEOPLE = [["1", "Ada", "1815-12-10"], ["2", "Grace", "1906-12-09"], ["3", "Linus", "1969-12-28"]]
 TOWNS = [["Ada", "London", "active"], ["Grace", "New York", "active"], ["Linus", "Portland", "gone"]]
@@ -26,6 +26,26 @@ def test_a_table_of_texts_takes_its_first_row() -> None:
 
 def test_a_first_row_whose_values_recur_below_is_data() -> None:
     assert find_header(TOWNS) is None
+
+
+def test_a_value_that_is_called_as_its_column_leaves_the_header() -> None:
+    assert find_header([["id", "name"], ["1", "ann"], ["2", "bob"], ["3", "name"]]) == 0
+    assert find_header([["a", "b"], ["1", "b"], ["2", "c"]]) == 0
+
+
+@pytest.mark.parametrize(
+    ("row", "known"),
+    [
+        (["Id", "first name"], True),
+        (["id", "True", "first_name", "town", "other"], True),
+        (["id", "other"], False),
+        (["id"], False),
+        (["id", "ID"], False),
+        ([], False),
+    ],
+)
+def test_a_row_of_names_that_are_expected_is_a_header(row: list[str], known: bool) -> None:
+    assert is_known_header(row, {"id", "firstname", "true", "town"}) is known
 
 
 def test_a_first_row_of_long_texts_above_short_ones_is_data() -> None:

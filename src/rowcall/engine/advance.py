@@ -15,7 +15,7 @@ from psycopg import Connection
 from rowcall.engine import observe
 from rowcall.engine.columns.answering import asks
 from rowcall.engine.columns.asking import asking
-from rowcall.engine.columns.map import map_columns
+from rowcall.engine.columns.map import known_names, map_columns
 from rowcall.engine.columns.readings import blank_is_none, decide_readings, watched
 from rowcall.engine.columns.templates import known_of, usable_constants
 from rowcall.engine.commit import Hopes, commit_next, shortest_route
@@ -106,7 +106,8 @@ def _bring_in(run: Run, control: Connection[Any], job: Job) -> Job:
             jobs.note_percent_read(control, job, min(100.0, 1000 * done // max(1, total) / 10))
             noted = time.monotonic()
 
-    with open_file(run.settings, job) as reading:
+    names = known_names(run.importer, job.config, columns_of(control, job.id))
+    with open_file(run.settings, job, names) as reading:
         kind = reading.detected.format.value
         reading.settle()
         if not columns_of(control, job.id):

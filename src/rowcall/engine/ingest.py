@@ -19,6 +19,7 @@ from rowcall.engine.pace import Pace
 from rowcall.engine.scratch import Scratch
 from rowcall.errors import Final, Retryable
 from rowcall.formats import Batch, Reading, open_rows
+from rowcall.formats.reading import expecting
 from rowcall.model import Code
 from rowcall.store.binary import NO_TEXTS, text_arrays
 from rowcall.store.copying import jsonb_text
@@ -35,15 +36,15 @@ Told = Callable[[int, int, int], None]
 
 
 @contextmanager
-def open_file(settings: Settings, job: Job) -> Generator[Reading]:
-    """The job's file, which must be what was stored."""
+def open_file(settings: Settings, job: Job, names: frozenset[str]) -> Generator[Reading]:
+    """The job's file, which must be what was stored. Its columns may be called by these names."""
     if job.file_location is None or job.file_sha256 is None or job.file_size is None:
         raise Final(Code.FILE_CORRUPT, f"Job {job.number} has no file yet.")
     stored = StoredFile(job.file_sha256, job.file_size, job.file_location)
     copies = settings.data_dir / "copies" / str(job.id) / token_hex(4)  # one that was taken for dead may wake up
     with (
         file_store(settings).opened(stored, copies=copies) as path,
-        open_rows(path, options=job.config.read, name=job.file_name) as reading,
+        open_rows(path, options=expecting(job.config.read, names), name=job.file_name) as reading,
     ):
         yield reading
 

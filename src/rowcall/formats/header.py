@@ -6,14 +6,17 @@ codes). Where everything is text, the first row of the table is taken, unless it
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
+from rowcall.formats.columns import normal
+
 _CANDIDATES = 50  # rows from the top that may be the header
 _JUDGED_COLUMNS = 256  # the first ones tell enough, and a sheet may have 16,384
 _MAJORITY = 0.8  # of a column's filled cells are of its kind
+_KNOWN = 2  # words that a reader expects make a header; one may be a value
 _LONG = 64  # characters; a heading in a table of texts is rarely longer than that and than everything below it
 
 _NOTHING = frozenset({"", "-", "--", "n/a", "na", "#n/a", "null", "none", "nan", "?"})
@@ -43,6 +46,13 @@ class _Kind(Enum):
 
 
 _VALUES = frozenset({_Kind.NUMBER, _Kind.DATE, _Kind.ADDRESS, _Kind.TRUTH})
+
+
+def is_known_header(row: Sequence[str], known: Set[str]) -> bool:
+    """Whether a row is the header by its words alone: of two or more, all different, nearly all are known names."""
+    words = [normal(cell) for cell in row if cell.strip()]
+    told = sum(word in known for word in words)
+    return told >= _KNOWN and told >= len(words) * _MAJORITY and len(set(words)) == len(words)
 
 
 def find_header(rows: Sequence[Sequence[str]]) -> int | None:
@@ -116,7 +126,7 @@ class _Table:
         """Whether this row names what stands below it."""
         votes = self._votes(index)
         names = sum(kind in (_Kind.WORDS, _Kind.CODE) for kind in self.kinds[index])
-        return names > 0 and votes.count(1) >= votes.count(-1) * 2
+        return names > 0 and sum(votes) >= 0
 
     def is_data(self, index: int) -> bool:
         """Whether this row is like those below it: of the columns that hold values, most hold one here too."""
@@ -134,24 +144,27 @@ class _Table:
             return following if len(rest) == 1 and rest <= _VALUES and len(self.texts) > following + 2 else index
         names = [cell for cell in self.texts[index] if cell]
         doubled = len(set(names)) * 2 <= len(names)
-        doubtful = -1 in self._votes(index) and -1 not in self._votes(following)
+        doubtful = min(self._votes(index)) < 0 <= min(self._votes(following))
         return following if doubled or doubtful else index
 
     def _votes(self, index: int) -> list[int]:
         return [self._vote(index, column) for column in range(len(self.texts[index]))]
 
     def _vote(self, index: int, column: int) -> int:
-        """1 when this cell is a heading of its column, -1 when it is one of the column's values, 0 when unclear."""
+        """1 when this cell is a heading of its column, -2 when it is one of the column's values, 0 when unclear.
+
+        -1 when the same text stands below just once: somebody may be called as the column is.
+        """
         text, kind = self.texts[index][column], self.kinds[index][column]
         usual = self._usual(index, column)
         if kind is _Kind.NOTHING or usual is _Kind.NOTHING:
-            return -1 if kind in _VALUES else 0
+            return -2 if kind in _VALUES else 0
         if kind in _VALUES:
             return self._vote_of_value(index, column, usual)
         if usual in _VALUES or (usual is _Kind.CODE and kind is _Kind.WORDS):
             return 1
         below = self._below(index, column)
-        return -1 if text in below or len(text) > max(_LONG, *map(len, below)) else 0
+        return -2 if len(text) > max(_LONG, *map(len, below)) else -min(2, below.count(text))
 
     def _vote_of_value(self, index: int, column: int, usual: _Kind) -> int:
         """Months and years head columns too: 2023, 2024, 2025 beside each other, above other numbers."""
@@ -162,7 +175,7 @@ class _Table:
         in_a_row = len(years) > 1 and all(abs(b - a) == 1 for a, b in pairwise(years))
         is_year = _YEAR.fullmatch(self.texts[index][column]) is not None
         below_too = any(_YEAR.fullmatch(cell) for cell in self._below(index, column))
-        return 1 if in_a_row and is_year and not below_too else -1
+        return 1 if in_a_row and is_year and not below_too else -2
 
     def _usual(self, index: int, column: int) -> _Kind:
         """The kind of the cells below; WORDS where they are mixed, NOTHING where there are none."""

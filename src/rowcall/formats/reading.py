@@ -1,7 +1,7 @@
 """What reading a file gives: facts about it, its columns, and batches of rows with the bad records beside them."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
@@ -79,6 +79,24 @@ class PointedOptions(ReadOptions):
 
     point: str = "."
     """What stands before the fraction of such numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectingOptions(ReadOptions):
+    """The same for those who know what columns may be called, which tells a header where its words alone don't."""
+
+    names: frozenset[str] = frozenset()
+    """In the form that `normal` gives them."""
+
+
+def expecting(options: ReadOptions, names: frozenset[str]) -> ExpectingOptions:
+    """The options of a reader that expects columns of these names."""
+    return ExpectingOptions(**{part.name: getattr(options, part.name) for part in fields(ReadOptions)}, names=names)
+
+
+def expected_names(options: ReadOptions) -> frozenset[str]:
+    """The names that columns are expected to have, in the form that `normal` gives them."""
+    return options.names if isinstance(options, ExpectingOptions) else frozenset()
 
 
 def point_of(options: ReadOptions) -> str:

@@ -39,6 +39,19 @@ class Known:
     template: Template | None = None
 
 
+def known_names(importer: type[Importer], config: JobConfig, mapped: Sequence[ColumnMapping]) -> frozenset[str]:
+    """What columns of a file may be called, as `normal` has it.
+
+    A file that was begun has its header where it had it: by the names that were found then.
+    """
+    if mapped:
+        return frozenset(normal(column.header) for column in mapped)
+    fields = usable(importer, config)
+    asked = (part for header in config.mapping for part in (header, *header.split("+")))
+    aliases = (alias for declared in fields.values() for alias in declared.aliases)
+    return frozenset(filter(None, map(normal, (*fields, *aliases, *asked))))
+
+
 def map_columns(importer: type[Importer], reading: Reading, config: JobConfig, known: Known) -> list[ColumnMapping]:
     """Each column with its field.
 
@@ -238,10 +251,12 @@ def _require(
             over_http = "See that its records are whole."
             raise Final(Code.MISSING_COLUMNS, f"{told}{', '.join(missing)}.", hint=hint, over_http=over_http)
         if left and not any(column.header for column in reading.columns):
-            raise _no_header(importer, missing, left)
+            raise _no_header(importer, missing, left, given=config.read.header == 0)
         doubtful = reading.detected.header is not None and not any(chosen.values())
         raise _missing(importer, missing, [column.name for column in left], doubtful=doubtful)
     if not any(name for name in chosen.values()):
+        if not any(column.header for column in reading.columns):
+            raise _no_header(importer, [], reading.columns, given=config.read.header == 0)
         names = ", ".join(importer.fields)
         raise Final(
             Code.MISSING_COLUMNS,
@@ -251,18 +266,18 @@ def _require(
         )
 
 
-def _no_header(importer: type[Importer], missing: Sequence[str], left: Sequence[Column]) -> Final:
-    listed = ", ".join(column.name for column in left)
-    told = f"The file has no header row, so that its columns are called {listed}; {importer.name} requires "
-    hint = (
-        f"Name each with --map '{left[0].name}={missing[0]}', or write a header row above the data; if there is one, "
-        "give its line with --header."
+def _no_header(importer: type[Importer], missing: Sequence[str], left: Sequence[Column], *, given: bool) -> Final:
+    none = "The file has no header row" if given else "The file has no header row that could be told from its values"
+    wanted = (
+        f"{importer.name} requires {', '.join(missing)}" if missing else f"none belongs to a field of {importer.name}"
     )
-    over_http = (
-        f"Name each with {in_config('mapping', {left[0].name: missing[0]})}, or write a header row above the data; if "
-        f"there is one, give its line with {in_config('header', 3)}."
-    )
-    return Final(Code.MISSING_COLUMNS, f"{told}{', '.join(missing)}.", hint=hint, over_http=over_http)
+    told = f"{none}, so that its columns are called {', '.join(column.name for column in left)}; {wanted}."
+    example = {left[0].name: missing[0] if missing else next(iter(importer.fields))}
+    named = " ".join(f"--map '{header}={name}'" for header, name in example.items())
+    above = "or write a header row above the data; if there is one, give its line with"
+    hint = f"Name each with {named}, {above} --header 1."
+    over_http = f"Name each with {in_config('mapping', example)}, {above} {in_config('header', 1)}."
+    return Final(Code.MISSING_COLUMNS, told, hint=hint, over_http=over_http)
 
 
 def _missing(importer: type[Importer], missing: Sequence[str], left: Sequence[str], *, doubtful: bool) -> Final:

@@ -11,8 +11,8 @@ from rowcall.errors import FileRefused
 from rowcall.formats.csv.blocks import Layout
 from rowcall.formats.csv.records import Dialect, Record, read_record
 from rowcall.formats.formulas import restore
-from rowcall.formats.header import find_header
-from rowcall.formats.reading import Fact, Note, ReadOptions
+from rowcall.formats.header import find_header, is_known_header
+from rowcall.formats.reading import Fact, Note, ReadOptions, expected_names
 from rowcall.model import Code
 
 _USUAL = (b",", b";", b"\t", b"|")
@@ -284,6 +284,8 @@ def _header(spans: Sequence[Span], texts: Sequence[Sequence[str]], options: Read
                 hint="Name the line, counted from 1, on which the header starts; 0 when there is none.",
             )
         return at, Fact(str(options.header), "given")
+    if texts and is_known_header(texts[0], expected_names(options)):
+        return 0, Fact(str(spans[0].line), "names that are expected")
     at = find_header(texts)
     if at is None and _heads_if_wider(texts):
         at = 0

@@ -93,7 +93,7 @@ def _reading(workbook: Workbook, file: LocalFile, options: ReadOptions, base: De
     chosen, why = choose_sheet(workbook.sheets, options.sheet)
     sheet = workbook.sheets[chosen]
     with closing(workbook.cells(chosen)) as cells:
-        table = find_table(sheet.name, cells, options.header, options.limits)
+        table = find_table(sheet.name, cells, options)
     columns, header_notes = columns_of(table.header, options.limits)
     names = [column.name for column in columns]
     detected = replace(

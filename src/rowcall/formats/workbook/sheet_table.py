@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rowcall.errors import FileRefused
-from rowcall.formats.header import find_header
-from rowcall.formats.reading import MIB, Fact, Limits
+from rowcall.formats.header import find_header, is_known_header
+from rowcall.formats.reading import MIB, Fact, Limits, ReadOptions, expected_names
 from rowcall.formats.workbook.sheet_cells import Cells, letters, ranges_of
 from rowcall.model import Code
 
@@ -52,8 +52,9 @@ class _Row:
         return "\t".join(self.texts(min(self.cells), max(self.cells) - min(self.cells) + 1))[:_SHOWN]
 
 
-def find_table(sheet: str, cells: Iterable[Cells], header: int | None, limits: Limits) -> Table:
-    """Look at the first rows. `header` is the row that was asked for, 0 for none, None to find it."""
+def find_table(sheet: str, cells: Iterable[Cells], options: ReadOptions) -> Table:
+    """Look at the first rows. The header is in the row that was asked for, 0 for none, None to find it."""
+    header, limits = options.header, options.limits
     above, rows = _sample(_rows(cells, header or 0, limits.record_bytes), header or 0)
     if not rows:
         raise FileRefused(
@@ -67,14 +68,16 @@ def find_table(sheet: str, cells: Iterable[Cells], header: int | None, limits: L
             f"Row {header} of the sheet {sheet!r} is empty, so it can't be the header.",
             hint=f"The next row with a value is {rows[0].number}.",
         )
-    index, why = _header(rows, header)
+    index, why = _header(rows, options)
     return _table(sheet, rows, index, above, why, limits)
 
 
-def _header(rows: Sequence[_Row], header: int | None) -> tuple[int | None, str]:
-    if header is not None:
-        return (0 if header else None), "given"
+def _header(rows: Sequence[_Row], options: ReadOptions) -> tuple[int | None, str]:
+    if options.header is not None:
+        return (0 if options.header else None), "given"
     first, last = _span(rows)
+    if is_known_header(rows[0].texts(first, last - first + 1), expected_names(options)):
+        return 0, "names that are expected"
     index = find_header([row.texts(first, last - first + 1) for row in rows])
     if index is None:
         return None, f"row {rows[0].number}, the first one with values, looks like data"
