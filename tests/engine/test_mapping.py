@@ -208,3 +208,13 @@ def test_a_header_that_was_not_found_is_told(database: Database) -> None:
     with pytest.raises(Final, match=r"no header row .* none belongs to a field of things") as caught:
         run_import(database, importer, "1,2\n3,4\n")
     assert "--header 1" in caught.value.hint
+
+
+def test_a_column_and_one_value_for_all_rows_are_not_both_taken(table: Database) -> None:
+    with pytest.raises(Final, match="Field 'id' is to have the column 'no' and one value for all rows"):
+        run_import(table, IMPORTER, "no,first name\n1,Ann\n", mapping={"no": "id"}, constants={"id": "4"})
+
+
+def test_a_sheet_of_a_file_that_has_none_is_refused(table: Database) -> None:
+    with pytest.raises(Final, match="a file of the format csv has none"):
+        run_import(table, IMPORTER, "id,first name\n1,Ann\n", read=ReadOptions(sheet="X"))

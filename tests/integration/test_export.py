@@ -174,6 +174,7 @@ def test_what_does_not_fit_is_said_before_anything_is_written(connection: Connec
     assert "'sad' doesn't fit the field 'mood', which is mood." in refusal(connection, "mood=sad")
     assert "no field 'emial'. Did you mean 'email'?" in refusal(connection, "emial=x")
     assert "Did you mean 'price'?" in refusal(connection, fields=("id", "prices"))
+    assert "Named twice: 'id'." in refusal(connection, fields=("id", "code", "id"))
 
 
 def test_a_resource_gives_out_its_own_fields_in_its_own_order(connection: Connection[Any]) -> None:
@@ -193,7 +194,7 @@ def test_an_unknown_resource_is_told_with_what_there_is(connection: Connection[A
     assert find_resource(connection, "things", {"things": THINGS}) is THINGS
     assert find_resource(connection, "public.thing", {}).table == "public.thing"
     for name in ("thin", "rowcall.job", "pg_authid"):
-        with pytest.raises(Final, match="Known are: thing, things") as error:
+        with pytest.raises(Final, match=r"^There is no resource and no table[^,]*Known are: thing, things\.$") as error:
             find_resource(connection, name, {"things": THINGS})
         assert error.value.code == Code.UNKNOWN_RESOURCE
 

@@ -72,10 +72,20 @@ def _refuse_unknown(importer: type[Importer], config: JobConfig) -> None:
     raise DoesNotFit(Code.BAD_MAPPING, told, hint=hint, errors=wrong)
 
 
+def _refuse_twice(config: JobConfig) -> None:
+    """Refuse a value for all rows of a field that a column is to go to, too."""
+    for header, name in config.mapping.items():
+        if name in config.constants and name not in config.context:
+            told = f"Field {name!r} is to have the column {header!r} and one value for all rows."
+            wrong = [{"at": f"constants/{name}", "message": f"The column {header!r} goes to this field."}]
+            raise DoesNotFit(Code.BAD_MAPPING, told, hint="Leave one of them out.", errors=wrong)
+
+
 def settled_config(importer: type[Importer], config: JobConfig) -> JobConfig:
     """The configuration of a job, its context and constants read. Refuses what can't be done, before there is a job."""
     config = with_context(importer, config)
     _refuse_unknown(importer, config)
+    _refuse_twice(config)
     for name in config.constants:
         check_usable(importer, name, config)
     if config.mode is Mode.UPSERT and not importer.keys:

@@ -18,7 +18,7 @@ from rowcall.export.run import export_to
 from rowcall.export.selection import Selection, select_rows
 from rowcall.formats import WriteOptions
 from rowcall.formats.reading import KIB, MIB
-from rowcall.importer.declaration import did_you_mean
+from rowcall.importer.declaration import nearest
 from rowcall.model import Code
 from rowcall.store.exports import ExportRequest
 from rowcall.store.jobs import get_job
@@ -51,8 +51,9 @@ def choose(
 def resource_of(name: str, resources: Mapping[str, Resource]) -> Resource:
     """A resource that a pack declares. Other tables are for those who have the database itself."""
     if name not in resources:
-        told = f"There is no resource {name!r}. {did_you_mean(name, resources)}"
-        raise Final(Code.UNKNOWN_RESOURCE, told.strip(), hint=f"Known are: {', '.join(sorted(resources))}.")
+        told = f"There is no resource {name!r}. {nearest(name, resources)}"
+        hint = f"Known are: {', '.join(sorted(resources))}." if resources else "No pack declares one."
+        raise Final(Code.UNKNOWN_RESOURCE, told.strip(), hint=hint)
     return resources[name]
 
 

@@ -9,7 +9,7 @@ from psycopg import Connection
 from psycopg.rows import scalar_row
 
 from rowcall.errors import Final
-from rowcall.importer.declaration import did_you_mean
+from rowcall.importer.declaration import did_you_mean, nearest
 from rowcall.importer.registry import Registry
 from rowcall.model import Code
 from rowcall.store.db import translated
@@ -96,5 +96,7 @@ def _is_table(connection: Connection[Any], name: str) -> bool:
 def _unknown(connection: Connection[Any], name: str, known: Iterable[str]) -> Final:
     tables = connection.cursor(row_factory=scalar_row).execute(query("target_tables")).fetchall()
     names = {*known, *tables}
-    message = f"There is no resource and no table {name!r}. {did_you_mean(name, names)}"
-    return Final(Code.UNKNOWN_RESOURCE, message, hint=f"Known are: {', '.join(sorted(names))}." if names else "")
+    message = f"There is no resource and no table {name!r}. {nearest(name, names)}"
+    return Final(
+        Code.UNKNOWN_RESOURCE, message.strip(), hint=f"Known are: {', '.join(sorted(names))}." if names else ""
+    )

@@ -1,5 +1,6 @@
 """A resource, fields and filters become one SELECT, checked before anything is written."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -105,6 +106,8 @@ def _chosen(resource: Resource, target: Target, fields: Sequence[str]) -> list[s
     for name in fields:
         if name not in offered:
             raise Final(Code.BAD_OPTION, f"{resource.name} has no field {name!r}.", hint=did_you_mean(name, offered))
+    if twice := [repr(name) for name, count in Counter(fields).items() if count > 1]:
+        raise Final(Code.BAD_OPTION, f"Named twice: {', '.join(twice)}.", hint="Name each field once.")
     return list(dict.fromkeys(fields or offered))
 
 

@@ -17,13 +17,14 @@ from rowcall.formats.reading import MIB, Detected, Fact, Format, LocalFile, Read
 from rowcall.formats.workbook.opening import open_workbook
 from rowcall.model import Code
 
+_WORKBOOKS = (Format.XLSX, Format.XLS, Format.XLSB, Format.ODS)
 _OPENERS = {
     Format.CSV: open_csv,
     Format.NDJSON: open_ndjson,
     Format.JSON: open_json,
     Format.PARQUET: open_parquet,
     Format.ARROW: open_arrow,
-    **dict.fromkeys((Format.XLSX, Format.XLS, Format.XLSB, Format.ODS), open_workbook),
+    **dict.fromkeys(_WORKBOOKS, open_workbook),
 }
 
 
@@ -37,11 +38,18 @@ def open_rows(file: str | Path | BinaryIO, options: ReadOptions | None = None, *
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rowcall-")))
         found = detect(_on_disk(file, name, folder), options, folder)
+        _check_sheet(found, options)
         base = Detected(Fact(found.format.value, found.why), compression=found.compression, notes=found.notes)
         plain, base = _as_utf8(found, options, base, folder)
         reading = _OPENERS[found.format](plain, options, base)
         reading.close_with(stack.pop_all().close)
         return reading
+
+
+def _check_sheet(found: Found, options: ReadOptions) -> None:
+    if options.sheet not in (None, 1) and found.format not in _WORKBOOKS:  # the first is the file itself
+        told = f"The sheet {options.sheet!r} is asked for, and a file of the format {found.format.value} has none."
+        raise FileRefused(Code.BAD_OPTION, told, hint="Leave it out, or see whether this is the file that was meant.")
 
 
 def _on_disk(file: str | Path | BinaryIO, name: str | None, folder: Path) -> LocalFile:

@@ -73,11 +73,17 @@ def _raise_for(importer: Class, mistakes: Iterable[str]) -> None:
         raise Final(Code.BAD_DECLARATION, "\n".join(f"{importer.__name__}{mistake}" for mistake in told))
 
 
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The question that helps with a misspelt name, if there is one like it."""
+    near = get_close_matches(name, sorted(known), n=1)
+    return f"Did you mean {near[0]!r}?" if near else ""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The sentence that helps with a misspelt name: the nearest known one, or all of them."""
     choices = sorted(known)
-    if near := get_close_matches(name, choices, n=1):
-        return f"Did you mean {near[0]!r}?"
+    if near := nearest(name, choices):
+        return near
     return f"There are {', '.join(choices)}." if choices else "There are none."
 
 

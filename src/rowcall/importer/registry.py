@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from rowcall.errors import Final, RowcallError
-from rowcall.importer.declaration import did_you_mean
+from rowcall.importer.declaration import nearest
 from rowcall.importer.importer import Importer
 from rowcall.model import Code
 from rowcall.project import CONFIG_NAME, find_project, read_project
@@ -93,7 +93,7 @@ class Registry:
 
 
 def _unknown(name: str, known: Sequence[str]) -> Final:
-    message = f"There is no importer {name!r}. {did_you_mean(name, known)}"
+    message = f"There is no importer {name!r}. {nearest(name, known)}".strip()
     if not known:
         return Final(Code.UNKNOWN_IMPORTER, message, hint=f"Name the modules with importers in {CONFIG_NAME}.")
     return Final(Code.UNKNOWN_IMPORTER, message, hint=f"Known importers: {', '.join(sorted(known))}.")
