@@ -6,6 +6,7 @@ import pytest
 
 from rowcall import Final, Importer, Integer, Text, Update, Version
 from rowcall.engine import moves
+from rowcall.engine.preview.documents import preview_of
 from rowcall.errors import WrongState
 from rowcall.model import Code, State
 from rowcall.store.db import Database
@@ -124,6 +125,15 @@ def test_versions_are_removed(database: Database) -> None:
     assert undone(database, importer, second)[0].state is State.REVERTED
     assert sql(database, "SELECT id, version, name FROM v ORDER BY 1, 2") == [(1, 1, "a"), (2, 1, "b")]
     assert undone(database, importer, first)[0].state is State.REVERTED
+
+
+def test_the_preview_of_an_import_tells_that_versions_would_be_removed(database: Database) -> None:
+    sql(database, "CREATE TABLE v (id int, version int, name text, PRIMARY KEY (id, version))")
+    importer = declared("v", key="id", on_match=Version(), id=Integer(), name_=Text())
+    run_import(database, importer, "id,name\n1,a\n")
+    job = run_import(database, importer, "id,name\n1,b\n2,c\n", preview=True).job
+    with database.connect() as connection:
+        assert preview_of(connection, job, importer)["undo"] == {"deletes": 2, "restores": 0}
 
 
 def test_an_earlier_version_waits_for_the_later_ones(database: Database) -> None:

@@ -6,7 +6,7 @@ from psycopg import Connection
 
 from rowcall.engine.moves import allowed
 from rowcall.errors import WrongState
-from rowcall.importer import Importer, ItemImporter, WholeFileImporter
+from rowcall.importer import Importer, ItemImporter, Version, WholeFileImporter
 from rowcall.model import Code, State
 from rowcall.store.jobs import Job
 from rowcall.store.plans import Plan, plan_of
@@ -52,4 +52,7 @@ def _undo(plan: Plan, importer: type[Importer] | None) -> dict[str, int] | None:
     """How many rows could be taken back afterwards; none where an importer's own code writes, unless it keeps more."""
     if importer is None or issubclass(importer, WholeFileImporter | ItemImporter):
         return None
-    return {"deletes": plan.counts["created"], "restores": plan.counts["updated"]}
+    created, updated = plan.counts["created"], plan.counts["updated"]
+    if isinstance(importer.on_match, Version):  # what it updates is a row beside the one before, and goes again
+        return {"deletes": created + updated, "restores": 0}
+    return {"deletes": created, "restores": updated}
