@@ -80,6 +80,19 @@ def test_what_has_written_nothing_has_nothing_to_take_back(site: Site) -> None:
     assert site.client.post(path(failed), json={"what": 1}).status_code == 422
 
 
+def test_an_undo_of_rows_that_are_not_there_is_refused(site: Site) -> None:
+    job = imported(site)
+    asked: list[dict[str, Any]] = [{"rows": [ROWS + 1]}, {"statuses": ["updated"]}, {"text": "nowhere"}]
+    for which in asked:
+        seen = site.client.get(path(job), params={**which, "statuses": ",".join(which.get("statuses", []))}).json()
+        assert (seen["possible"], seen["reversible"]) == (False, 0)
+        answer = site.client.post(path(job), json=which)
+        assert (answer.status_code, answer.json()["code"]) == (400, "BAD_REQUEST")
+        assert answer.json()["detail"] == seen["reason"]
+    assert look(site, job)["state"] == "COMPLETED"
+    assert site.client.get(f"{path(job)}/receipt").status_code == 404
+
+
 def test_an_undo_can_be_paused_and_ended_early(site: Site) -> None:
     job = imported(site)
     site.client.post(path(job), json={"statuses": ["created"]})

@@ -4,7 +4,7 @@ import sys
 from datetime import datetime, timedelta
 from io import StringIO
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -19,6 +19,8 @@ from rowcall.client.answers import Column, Dependents, Fingerprint, Receipt, Und
 from rowcall.model import State
 from rowcall.words import counted
 
+_NAMED = 10
+"""Rows of which the numbers are told."""
 _PARTS = ("created", "updated", "unchanged", "skipped", "failed")
 
 
@@ -76,13 +78,29 @@ def show_undo(console: Console, done: UndoReceipt) -> None:
     ended = _moment(done.completed_at)
     console.print(f"\n[bold]Undo {done.number}[/] by {literal(done.account)}, {ended}  [dim]{done.digest}[/]")
     if done.which:
-        asked = ", ".join(f"{name} {value}" for name, value in done.which.items())
-        console.print(f"[dim]only rows with {literal(visible(asked))}[/]")
+        console.print(f"[dim]only {literal(visible(_asked(done.which)))}[/]")
     console.print(f"{done.deleted:,} deleted, {done.restored:,} restored, {done.gone:,} were gone")
     if done.kept:
         why = f"{done.changed:,} changed since, {done.blocked:,} referred to, {done.refused:,} refused"
         console.print(f"[yellow]{done.kept:,} kept:[/] {why}")
     show_dependents(console, done.blocked_by)
+
+
+def _asked(which: dict[str, Any]) -> str:
+    """Which rows were to be taken back, in words."""
+    numbers: list[int] = which.get("rows", [])
+    some = ", ".join(map(str, numbers[:_NAMED])) + (", …" if len(numbers) > _NAMED else "")
+    told = [f"{'row' if len(numbers) == 1 else 'rows'} {some}" if numbers else "rows"]
+    words = {
+        "statuses": "that were {}",
+        "code": "with an issue {}",
+        "field": "with an issue in {}",
+        "text": "with “{}” in a cell",
+    }
+    for name, words_of in words.items():
+        if value := which.get(name):
+            told.append(words_of.format(value if isinstance(value, str) else " or ".join(value)))
+    return " ".join(told)
 
 
 def show_dependents(console: Console, found: list[Dependents]) -> None:

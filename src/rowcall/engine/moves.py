@@ -10,7 +10,14 @@ from typing import Any
 from psycopg import Connection
 
 from rowcall.engine.finish import balance_of
-from rowcall.engine.undo.possible import nothing_to_undo, require_keys, require_possible, require_stamps, why_not
+from rowcall.engine.undo.possible import (
+    none_fits,
+    nothing_to_undo,
+    require_keys,
+    require_possible,
+    require_stamps,
+    why_not,
+)
 from rowcall.engine.undo.take_back import end_undo
 from rowcall.errors import Final, PlanStale, WrongState
 from rowcall.importer import Importer, WholeFileImporter
@@ -22,6 +29,7 @@ from rowcall.store.jobs import Job, JobCounts
 from rowcall.store.plans import plan_of
 from rowcall.store.queries import query
 from rowcall.store.rows import pending_batches
+from rowcall.store.undoing.finding import one_fits
 from rowcall.words import counted
 
 ASKED: dict[str, frozenset[State]] = {
@@ -299,6 +307,8 @@ def undo(
         raise nothing_to_undo(job)
     require_keys(connection, job, importer)
     require_stamps(connection, job)
+    if not one_fits(connection, job.id, which):
+        raise none_fits()
     moved = jobs.move(connection, job, State.REVERTING)
     undos.begin(connection, job, which, partial=partial, account=account, request_id=request_id)
     return moved

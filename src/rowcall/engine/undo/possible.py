@@ -82,6 +82,12 @@ def nothing_to_undo(job: Job) -> Final:
     return Final(Code.UNDO_NOT_POSSIBLE, f"Job {job.number} has written no row that is not taken back already.")
 
 
+def none_fits() -> Final:
+    """What is said where none of the rows that could be taken back is wanted."""
+    told = "No row that was created or updated, and not taken back since, fits."
+    return Final(Code.BAD_REQUEST, told, hint="Look at the job's items.")
+
+
 def incomplete(importer: type[Importer], kept: int) -> Final:
     """What is said where an import that is all or nothing would be taken back in part."""
     stay = counted(kept, "row")

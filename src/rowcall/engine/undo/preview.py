@@ -6,7 +6,7 @@ from typing import Any
 
 from psycopg import Connection
 
-from rowcall.engine.undo.possible import incomplete, nothing_to_undo, require_possible, what_of
+from rowcall.engine.undo.possible import incomplete, none_fits, nothing_to_undo, require_possible, what_of
 from rowcall.engine.undo.reverse import take_all
 from rowcall.errors import Final
 from rowcall.importer import Importer
@@ -16,7 +16,7 @@ from rowcall.store.grid import Wanted
 from rowcall.store.jobs import Job
 from rowcall.store.undoing.blocking import block
 from rowcall.store.undoing.doubting import may_be_refused
-from rowcall.store.undoing.finding import find, follow_chains
+from rowcall.store.undoing.finding import find, follow_chains, one_fits
 from rowcall.store.undoing.slices import Undoing, prepare
 from rowcall.store.undoing.telling import counted, dependents, samples, take_results
 from rowcall.store.undoing.writing import differing
@@ -77,8 +77,10 @@ def preview_undo(
         if not undos.asks(connection, "is_to_undo", job.id):
             raise nothing_to_undo(job)
         what = what_of(connection, job, importer, which)
+        if not one_fits(connection, job.id, which):
+            raise none_fits()
     except Final as error:
-        if error.code != Code.UNDO_NOT_POSSIBLE:
+        if error.code not in (Code.UNDO_NOT_POSSIBLE, Code.BAD_REQUEST):
             raise
         return UndoPreview(reverted=reverted, refusal=error.message, until=until)
     prepare(connection)

@@ -39,6 +39,11 @@ CROSS JOIN LATERAL (
 WHERE o.job_id = {job} AND o.row_number BETWEEN {first} AND {last} AND o.attempt > 0
   AND o.status IN ('created', 'updated') AND {which} AND {open}
 
+-- undoing_fitting --
+-- Whether a job has a row that is wanted and was not taken back.
+SELECT EXISTS (
+    SELECT FROM rowcall.outcome o WHERE o.job_id = {job} AND o.attempt > 0 AND o.status IN ('created', 'updated') AND {which} AND {open})
+
 -- undoing_as_left --
 -- Whether the target's row `t` is as the outcome `o` says: written by the same transaction, or brought back to that.
 (t.xmin = o.xmin OR EXISTS (

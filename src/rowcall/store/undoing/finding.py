@@ -5,8 +5,10 @@ import that brought it back to that.
 """
 
 from typing import Any
+from uuid import UUID
 
 from psycopg import Connection
+from psycopg.rows import scalar_row
 from psycopg.sql import SQL, Composable, Composed
 from psycopg.sql import Literal as Value
 
@@ -48,6 +50,12 @@ def finding(what: Undoing, piece: Slice, *, lock: bool, kept_by: int | None) -> 
         which=which_rows(what.which),
         open=is_open(kept_by),
     )
+
+
+def one_fits(connection: Connection[Any], job_id: UUID, which: Wanted) -> bool:
+    """Whether a job has written a row that is wanted and was not taken back."""
+    select = SQL(query("undoing_fitting")).format(job=Value(job_id), which=which_rows(which), open=is_open(None))
+    return bool(connection.cursor(row_factory=scalar_row).execute(select).fetchone())
 
 
 def follow_chains(connection: Connection[Any]) -> None:
