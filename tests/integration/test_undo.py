@@ -50,12 +50,25 @@ def test_it_is_asked_at_a_terminal_whether_that_is_meant(workspace: Workspace) -
 def test_all_or_nothing_says_how_to_take_back_what_can_be(workspace: Workspace) -> None:
     number = workspace.json("import", workspace.many(range(3)), "--into", "whole")["number"]
     workspace.ask("UPDATE people SET name = 'mine' WHERE email = 'p1@example.org'")
+    looked = workspace.run("undo", number, "--dry-run")
+    assert (looked.status, "1 was changed since" in looked.out) == (1, True)
     refused = workspace.run("undo", number, "--yes")
     assert (refused.status, "1 row would have to stay" in refused.err) == (1, True)
     assert "--partial" in refused.err
     assert workspace.ask("SELECT count(*) FROM people") == [(3,)]
     done = workspace.json("undo", number, "--yes", "--partial", status=2)
     assert (done["deleted"], done["changed"]) == (2, 1)
+
+
+def test_what_cannot_be_taken_back_is_told_with_the_reason_alone(workspace: Workspace) -> None:
+    number = workspace.json("import", workspace.many(range(3)), "--into", "people")["number"]
+    for how in ("--dry-run", "--yes"):
+        told = workspace.run("undo", number, "--row", "99", how)
+        assert (told.status, told.out) == (1, "")
+        assert "No row that was created or updated, and not taken back since, fits." in told.err
+    assert workspace.json("undo", number, "--row", "99", "--dry-run", status=1)["possible"] is False
+    part = workspace.run("undo", number, "--row", "1", "--row", "2", "--status", "created", "--yes")
+    assert (part.status, "only rows 1, 2 that were created" in part.out) == (0, True)
 
 
 def test_what_was_taken_back_goes_with_its_job(workspace: Workspace) -> None:

@@ -38,23 +38,24 @@ def undo(
     """Take back what a job wrote: created rows are deleted, updated ones restored. It tells first what that would be.
 
     Rows that somebody changed since, that others refer to or that the database refuses to change are kept. The exit
-    code is 2 if some were.
+    code is 2 if some were, and 1 if nothing can be taken back, also with --dry-run.
     """
     statuses = (status,) if one_of("--status", status, ("created", "updated")) and status else ()
     view = View(statuses=statuses, code=code, field=field, text=text)
     done: UndoReceipt | None = None
     with failing(as_json=as_json), desk(server) as at:
         seen = at.preview_undo(job, view, rows=rows or None, partial=partial)
-        if not as_json:
+        if not as_json and (seen.possible or seen.kept):
             _show(screen(), seen)
-        if not dry_run:
+        if not dry_run or not (as_json or seen.kept):  # then there is nothing else to tell
             _require_possible(seen)
+        if not dry_run:
             _require_consent(seen, yes=yes, as_json=as_json)
             now = at.undo(job, view, rows=rows or None, partial=partial)
             done = _ended(at, now.number)
     if done is None:
         _told(seen, as_json=as_json)
-        raise typer.Exit(2 if seen.kept else 0)
+        raise typer.Exit(1 if not seen.possible else 2 if seen.kept else 0)
     _told(done, as_json=as_json)
     if not as_json:
         screen().print(f"Job {done.job_number} is {done.state}.")
