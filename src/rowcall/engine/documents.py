@@ -273,7 +273,7 @@ def undo_receipt_document(job: Job, done: Undone) -> dict[str, Any]:
         "importer": job.importer,
         "file": file_document(job),
         "number": undo.number,
-        "state": job.state,
+        "state": undo.left_in or job.state,
         "account": undo.account,
         "requestId": undo.request_id,
         "createdAt": undo.created_at,

@@ -39,6 +39,8 @@ class Undo:
     completed_at: datetime | None
     results: dict[str, Any] | None
     """What it came to, when it is over."""
+    left_in: State | None = None
+    """Where it left the job; only of undos that are listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,8 @@ def undos_of(connection: Connection[Any], job: Job) -> list[Undone]:
 
 def _undo(row: dict[str, Any]) -> Undo:
     told: dict[str, Any] = {"which": msgspec.convert(row["which"], Wanted), "came_from": State(row["came_from"])}
+    if left_in := row.get("left_in"):
+        told["left_in"] = State(left_in)
     return Undo(**{**row, **told})
 
 

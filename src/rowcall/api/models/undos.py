@@ -101,7 +101,7 @@ class UndoReceiptAnswer(Wire):
     number: int
     """From 1: a job can be taken back in parts."""
     state: State
-    """Where the job is."""
+    """Where the undo left the job; until it is over, where the job is."""
     account: str
     request_id: str | None
     created_at: datetime

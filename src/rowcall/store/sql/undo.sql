@@ -36,8 +36,9 @@ SELECT first_row, least(last_row, %(below)s) FROM rowcall.batch WHERE job_id = %
 SELECT FROM rowcall.batch WHERE job_id = %(id)s AND last_row >= %(first)s AND first_row <= %(last)s ORDER BY number FOR NO KEY UPDATE
 
 -- undos_of --
--- The undos of a job with what they came to, the first one first.
-SELECT * FROM rowcall.undo WHERE job_id = %(id)s ORDER BY number
+-- The undos of a job with what they came to, the first one first, and where they left the job: its first move since their end.
+SELECT u.*, (SELECT e.after FROM rowcall.job_event e WHERE e.job_id = u.job_id AND e.at >= u.completed_at ORDER BY e.id LIMIT 1) AS left_in
+FROM rowcall.undo u WHERE u.job_id = %(id)s ORDER BY u.number
 
 -- undo_results --
 -- What an undo has come to so far; the sum tells one list of results from another.
