@@ -10,6 +10,7 @@ import pytest
 from rowcall import Date, DateTime, Decimal, Final, Integer, Text
 from rowcall.errors import DoesNotFit
 from rowcall.formats import ReadOptions
+from rowcall.importer.matching import Ask
 from rowcall.model import Code, State
 from rowcall.store.db import Database
 
@@ -128,6 +129,15 @@ def test_a_field_that_the_importer_has_lost_since_is_told(table: Database) -> No
 def test_file_without_a_record_that_can_be_read_says_so(table: Database) -> None:
     with pytest.raises(Final, match=r"No record of the file can be read.*requires id"):
         run_import(table, IMPORTER, '{"id": 1, "first_name": "A')
+
+
+@pytest.mark.parametrize("ask", ["never", "unsure"])
+def test_a_header_that_is_the_column_of_a_field_is_that_field(database: Database, ask: Ask) -> None:
+    sql(database, 'CREATE TABLE c (id int PRIMARY KEY, "select" text, code text, "from" text)')
+    sel, other = Text(column="select"), Text(column="from", aliases=["code"])
+    importer = declared("c", id=Integer(required=True), sel=sel, code_text=Text(column="code"), origin=other)
+    result = run_import(database, importer, "id,Select,code\n1,a,b\n", ask=ask)
+    assert result.values("select", "code", "from") == [("a", None, "b")]
 
 
 DATED = declared("d", id=Integer(), born=Date(), seen=DateTime(), amount=Decimal(min=0), code=Text(max_length=3))

@@ -12,7 +12,7 @@ import polars as pl
 
 from rowcall.engine.columns.asking import asking, in_config
 from rowcall.engine.columns.saved import as_saved
-from rowcall.engine.columns.suggest import SURE, Seen, Suggestion, suggest
+from rowcall.engine.columns.suggest import SURE, Seen, Suggestion, named_by_column, suggest
 from rowcall.engine.columns.usable import check_usable, usable
 from rowcall.errors import Final
 from rowcall.formats import Column, Reading
@@ -121,7 +121,7 @@ def _by_name(column: Column, samples: list[str | None], field_name: str | None) 
         samples=samples,
         target_field=field_name,
         status="AUTO_MATCHED" if field_name else "IGNORED",
-        reason="the header is its name or alias" if field_name else "no field of that name",
+        reason="the header is its name, alias or column" if field_name else "no field of that name",
     )
 
 
@@ -206,9 +206,10 @@ def _refuse_rivals(rivals: Sequence[str], field_name: str) -> None:
 def _matches(
     fields: Mapping[str, Field], columns: Sequence[Column], chosen: Mapping[int, str], constant: Set[str]
 ) -> dict[int, str]:
-    """Fields by name, then by alias, for the columns and fields that are left."""
+    """Fields by name, then by alias, then by their own column, for the columns and fields that are left."""
     free = {place: column for place, column in enumerate(columns) if place not in chosen}
     taken = {*constant, *chosen.values()}
+    by_column = named_by_column(fields)
     matched: dict[int, str] = {}
     for field_name, declared in fields.items():
         if field_name in taken:
@@ -217,7 +218,8 @@ def _matches(
         named = [place for place, column in free.items() if normal(column.name) == normal(field_name)]
         alias = {normal(alias) for alias in declared.aliases}
         others = [place for place, column in free.items() if normal(column.name) in alias]
-        for place in exact or named or others:
+        own = [place for place, column in free.items() if by_column.get(normal(column.name)) == field_name]
+        for place in exact or named or others or own:
             matched[place] = field_name
     for field_name in fields:
         _refuse_rivals([columns[place].name for place, name in matched.items() if name == field_name], field_name)

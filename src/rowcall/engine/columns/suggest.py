@@ -1,7 +1,7 @@
 """Suggests which column of a file is which field, with how sure that is, and why.
 
-A header that is a field's name or alias is that field. Else an earlier decision counts. Else header and values are
-scored for every field, and the pairs are taken that are best together. What two could be is asked, not guessed.
+A header that is a field's name, alias or column is that field. Else an earlier decision counts. Else header and values
+are scored for every field, and the pairs are taken that are best together. What two could be is asked, not guessed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -29,7 +29,7 @@ _OTHERS = 3
 _IS_NAME = "the header is its name"
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
-__all__ = ["LIKELY", "SURE", "Seen", "Suggestion", "suggest"]
+__all__ = ["LIKELY", "SURE", "Seen", "Suggestion", "named_by_column", "suggest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def _claimed(scores: Scores, claim: _Claim, place: int, rivals: Sequence[int]) -
 
 
 def _claims(scores: Scores, columns: Sequence[Seen], remembered: Mapping[str, str]) -> Iterator[_Claim]:
-    """By a field's very name, by its name however written, by alias, by decision: in this order."""
+    """By a field's very name, by its name however written, by alias, by its column, by decision: in this order."""
     headers = [normal(column.header) for column in columns]
     for name in scores.names:
         yield _Claim(name, [place for place, column in enumerate(columns) if column.header == name], 1.0, _IS_NAME)
@@ -116,10 +116,19 @@ def _claims(scores: Scores, columns: Sequence[Seen], remembered: Mapping[str, st
         places = _places(headers, aliases.keys())
         told = f"the header is its alias {aliases[headers[places[0]]]!r}" if places else ""
         yield _Claim(name, places, 1.0, told)
+    for column, name in named_by_column(scores.fields).items():
+        yield _Claim(name, _places(headers, {column}), 1.0, "the header is the name of its column")
     for nth, name in enumerate(scores.names):
         decided = _places(headers, {header for header, field in remembered.items() if field == name})
         readable = [place for place in decided if scores.read[place, nth] != 0]
         yield _Claim(name, readable, _REMEMBERED, "you mapped it so before")
+
+
+def named_by_column(fields: Mapping[str, Field]) -> dict[str, str]:
+    """The columns of the target, as headers are compared, with their fields, unless another field is called so."""
+    called = {normal(text) for name, field in fields.items() for text in (name, *field.aliases)}
+    columns = {normal(field.column): name for name, field in fields.items()}
+    return {column: name for column, name in columns.items() if column not in called}
 
 
 def _places(headers: Sequence[str], wanted: Set[str]) -> list[int]:
