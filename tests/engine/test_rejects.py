@@ -186,6 +186,27 @@ def test_keys_that_do_not_fit_are_told_and_nothing_is_applied_for_them(table: Da
     assert (merged.laid.rows, desk.row(4).cells[1], desk.row(2).revision) == (1, "p6@x.org", 0)
 
 
+def test_a_cell_that_cannot_be_read_is_told_with_its_row(table: Database, tmp_path: Path) -> None:
+    desk = Desk(table, tmp_path, THINGS, FILE)
+    merged = bring(desk, changed(rejects(desk), setting(B3="=1+1", B4="d@x.org")), tmp_path)
+    assert [(each.line, each.row, each.code) for each in merged.first_refused] == [(3, 3, "NOT_CALCULATED")]
+    assert merged.laid.rows == 1
+
+
+def test_what_can_be_picked_for_a_look_up_by_two_columns_is_found(table: Database, tmp_path: Path) -> None:
+    sql(table, "ALTER TABLE city ADD iso text; UPDATE city SET iso = upper(left(name, 2))")
+    places = declared(
+        "t", key="id", id=Integer(), city=Lookup("city", by=("iso", "name"), label="name", column="city_id")
+    )
+    desk = Desk(table, tmp_path, places, "id,city\n1,Paris\n")
+    workbook = rejects(desk)
+    (rule,) = sheet_of(workbook).data_validations.dataValidation
+    assert rule.formula1 == '"OS,RO"'
+    bring(desk, changed(workbook, setting(B2="OS")), tmp_path)
+    desk.run()
+    assert desk.result().values("id", "city_id") == [(1, 2)]
+
+
 def test_a_workbook_of_an_earlier_state_changes_nothing(table: Database, tmp_path: Path) -> None:
     desk = Desk(table, tmp_path, THINGS, FILE)
     early = rejects(desk)

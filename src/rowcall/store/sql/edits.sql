@@ -109,15 +109,16 @@ WITH parsed AS (
            regexp_match(btrim(t.key), '^(BU[0-9]{1,20})\.([0-9]{1,18})\.([0-9]{1,4})\.([0-9]{1,9})\.([0-9a-f]{16})$') AS part
     FROM pg_temp.rowcall_returned t),
 known AS (
-    SELECT p.line, p.cells, p.part[2]::bigint AS row_number, p.part[3]::int AS attempt, p.part[4]::int AS revision,
+    SELECT p.line, p.cells, p.problem, p.part[2]::bigint AS row_number, p.part[3]::int AS attempt, p.part[4]::int AS revision,
            CASE WHEN p.key IS NULL THEN 'NO_ROW_KEY'
                 WHEN p.part[1] <> %(job)s THEN 'FOREIGN_ROW_KEY'
                 WHEN p.part IS NULL OR p.part[5] <> left(encode(sha256(convert_to(
                     concat_ws(' ', %(id)s::uuid, p.part[2], p.part[3], p.part[4]), 'UTF8')), 'hex'), 16) THEN 'BAD_ROW_KEY'
-                WHEN p.problem IS NOT NULL THEN p.problem END AS code
+                END AS code
     FROM parsed p)
 SELECT k.line, k.cells, s.number AS row_number,
        coalesce(k.code, CASE WHEN s.number IS NULL THEN 'BAD_ROW_KEY'
+           WHEN k.problem IS NOT NULL THEN k.problem
            WHEN row_number() OVER (PARTITION BY s.number ORDER BY k.line) > 1 THEN 'DUPLICATE_ROW_KEY' END) AS code,
        CASE WHEN cardinality(%(open)s::text[]) > 0 AND s.status <> ALL (%(open)s::text[]) THEN 'ROW_DONE'
             WHEN (k.attempt, k.revision) IS DISTINCT FROM (s.attempt::int, s.revision) THEN 'STALE_ROW_KEY' END AS late
