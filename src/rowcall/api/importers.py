@@ -1,16 +1,28 @@
 """The importers of a service, for those who want to know what they take."""
 
+from io import BytesIO
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
 
+from rowcall.api.downloads import MEDIA_TYPES, disposition
 from rowcall.api.models.wire import Text, Wire
-from rowcall.api.openapi import refusals
+from rowcall.api.openapi import headers, refusals
 from rowcall.api.service import TheService
 from rowcall.engine.documents import importer_document, importer_summary
+from rowcall.export.template import write_template
+from rowcall.formats import WriteFormat
 from rowcall.model import Code
 
 router = APIRouter(prefix="/v1/importers", tags=["importers"])
+_XLSX = MEDIA_TYPES[WriteFormat.XLSX]
+_WORKBOOK: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The workbook.",
+        "headers": headers("Content-Disposition"),
+        "content": {_XLSX: {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
 
 
 class ImporterSummary(Wire):
@@ -76,3 +88,20 @@ def read_importer(name: Text, at: TheService) -> ImporterAnswer:
     """All about one: fields, rules, key, what happens on a match."""
     told: dict[str, Any] = importer_document(at.registry.importer(name))
     return ImporterAnswer.model_validate(told)
+
+
+@router.get(
+    "/{name}/template.xlsx",
+    response_class=Response,
+    responses={**_WORKBOOK, **refusals(Code.UNKNOWN_IMPORTER, Code.DATABASE_REFUSED)},
+)
+def read_importer_template(name: Text, at: TheService) -> Response:
+    """A workbook to fill in: a column for each field, the required ones first, with a comment on what it takes.
+
+    Choices and look-ups can be picked.
+    """
+    importer, out = at.registry.importer(name), BytesIO()
+    with at.pool.connection() as connection:
+        write_template(connection, importer, out)
+    told = {"content-disposition": disposition(f"{importer.name}.xlsx"), "cache-control": "no-store"}
+    return Response(out.getvalue(), media_type=_XLSX, headers=told)

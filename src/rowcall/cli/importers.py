@@ -1,25 +1,32 @@
 """`rowcall importers`: which there are, and what each takes."""
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape as literal
 
-from rowcall.cli.desk import Server, desk
+from rowcall.cli.desk import Desk, Server, desk
 from rowcall.cli.options import AsJson
 from rowcall.cli.screen import document, screen, table
 from rowcall.client.answers import Importer, ImporterField, ImporterSummary
+from rowcall.errors import Final
+from rowcall.model import Code
 
 
 def importers(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="One importer, with its fields.")] = None,
+    template: Annotated[Path | None, typer.Option(help="Write a workbook to fill in for it to this file.")] = None,
     as_json: AsJson = False,
     server: Server = None,
 ) -> None:
     """List the importers with their tables, or tell all about one: fields, rules, key, what happens on a match."""
     with desk(server) as at:
+        if template is not None:
+            _write_template(at, name, template, as_json=as_json)
+            return
         found = at.importers() if name is None else at.importer(name)
     if as_json:
         sys.stdout.write(document(found) + "\n")
@@ -27,6 +34,17 @@ def importers(
         _show_one(screen(), found)
     else:
         _show_all(screen(), found)
+
+
+def _write_template(at: Desk, name: str | None, file: Path, *, as_json: bool) -> None:
+    if name is None:
+        raise Final(Code.BAD_OPTION, "--template is of one importer.", hint="Name it: rowcall importers NAME.")
+    at.template(name, file)
+    if as_json:
+        sys.stdout.write(document({"importer": name, "file": str(file), "bytes": file.stat().st_size}) + "\n")
+    else:
+        filled = f"rowcall import {literal(str(file))} --into {literal(name)}"
+        screen().print(f"Written to {literal(str(file))}. Bring it in, filled in, with: {filled}", soft_wrap=True)
 
 
 # ------------------------------------------------------------------------------------------------------- for a person

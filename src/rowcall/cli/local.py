@@ -275,6 +275,12 @@ class Local(LocalColumns, LocalValues):
         """All about one."""
         return as_answer(answers.Importer, documents.importer_document(load_registry().importer(name)))
 
+    def template(self, name: str, target: Path | BinaryIO) -> None:
+        """Write the workbook to fill in for an importer."""
+        from rowcall.export.template import write_template  # loads writers
+
+        write_template(self._connection, load_registry().importer(name), target)
+
 
 def _wanted(view: View, rows: list[int] | None) -> Wanted:
     numbers = tuple(rows) if rows is not None else None

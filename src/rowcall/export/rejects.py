@@ -66,7 +66,7 @@ def select_rejects(connection: Connection[Any], job: Job, importer: type[Importe
     columns = columns_of(connection, job.id)
     fields = {c.position: importer.fields.get(c.target_field) for c in columns if importer and c.target_field}
     choices = {place: field.values for place, field in fields.items() if isinstance(field, Choice)}
-    lookups = {place: _found_by(connection, field) for place, field in fields.items() if isinstance(field, Lookup)}
+    lookups = {place: found_by(connection, field) for place, field in fields.items() if isinstance(field, Lookup)}
     return Rejects(
         job=job,
         columns=columns,
@@ -76,7 +76,7 @@ def select_rejects(connection: Connection[Any], job: Job, importer: type[Importe
     )
 
 
-def _found_by(connection: Connection[Any], lookup: Lookup) -> tuple[str, ...]:
+def found_by(connection: Connection[Any], lookup: Lookup) -> tuple[str, ...]:
     """The first values that a look-up finds something by."""
     select = SQL(
         "SELECT text FROM (SELECT DISTINCT {}::text AS text FROM {}) each WHERE text <> '' ORDER BY text LIMIT {}"

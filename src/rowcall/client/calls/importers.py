@@ -1,7 +1,8 @@
 """The part of the client that is about the server itself: what there is to import into, and how it is."""
 
 from rowcall.client.answers import Importer, ImporterSummary, Readiness
-from rowcall.client.calls.calls import Calls
+from rowcall.client.calls.calls import Calls, nobody
+from rowcall.client.downloading import Target, stream_to
 
 
 class ImporterCalls(Calls):
@@ -14,6 +15,10 @@ class ImporterCalls(Calls):
     def importer(self, name: str) -> Importer:
         """All about one: fields, rules, key."""
         return self._asking.ask(Importer, "GET", f"/v1/importers/{name}")
+
+    def template(self, name: str, target: Target) -> int:
+        """Write the workbook to fill in for an importer; how many bytes. A file is whole or not there."""
+        return stream_to(self._asking, f"/v1/importers/{name}/template.xlsx", {}, target, nobody)
 
     def readiness(self) -> Readiness:
         """Whether the server can take files, and what it stands on."""
