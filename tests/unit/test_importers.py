@@ -1,5 +1,6 @@
 """Declaring an importer, and what a mistake in it is told."""
 
+import re
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -10,12 +11,14 @@ import rowcall
 from rowcall import (
     Choice,
     Date,
+    Decimal,
     Fail,
     Final,
     Flow,
     Importer,
     Integer,
     ItemImporter,
+    List,
     Lookup,
     Skip,
     Text,
@@ -143,8 +146,9 @@ def test_a_processor_needs_a_process_method_but_no_target(base: type[Importer]) 
     def direct(*_: object) -> tuple[()]:
         return ()
 
-    process: Callable[..., Any] = awaited if base is ItemImporter else direct
-    done = type("Done", (base,), {"__module__": __name__, "process": process, "on_match": Fail()})
+    process: Callable[..., Any] = awaited if issubclass(base, ItemImporter) else direct
+    body = {"__module__": __name__, "process": process, "on_match": Fail()}
+    done = cast("type[Importer]", type("Done", (base,), body))  # made of one
     assert done.target == ""
     with pytest.raises(Final, match="Undone has no process method"):
         type("Undone", (base,), {"__module__": __name__})
@@ -176,4 +180,59 @@ def test_a_method_that_does_not_take_what_it_is_given_is_refused(
 ) -> None:
     with pytest.raises(Final) as raised:
         type("Wrong", (base,), {"__module__": __name__, "target": "t", "a": Text(), **body})
+    assert told in raised.value.message
+
+
+def _callable_default() -> str:
+    return "x"
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({"target": 5}, "Wrong.target is 5; a text is expected."),
+        ({"key": 5}, "Wrong.key is 5; a text or a tuple of texts is expected."),
+        ({"key": ("id", "id")}, "Wrong.key names id, id; each is needed once."),
+        ({"name": 5}, "Wrong.name is 5; a text is expected."),
+        ({"once": "yes"}, "Wrong.once is 'yes'; True or False is expected."),
+        ({"atomic": "no"}, "Wrong.atomic is 'no'; True or False is expected."),
+        ({"timezone": None}, "Wrong.timezone is None; a text is expected."),
+        ({"key": "id", "on_match": Version(column="")}, "the column that counts versions has no name."),
+        ({"flow": cast("Any", Flow)(preview="no")}, "Wrong.flow: preview is 'no'; True or False is expected."),
+        ({"a": cast("Any", Integer)(max=True)}, "Wrong.a: max is True; a whole number is expected."),
+        ({"a": cast("Any", Decimal)(places="2")}, "Wrong.a: places is '2'; a whole number is expected."),
+        ({"a": Decimal(min=float("nan"))}, "Wrong.a: min is NaN; a number of at most 38 digits is expected."),
+        ({"a": Decimal(max=1e300)}, "a number of at most 38 digits is expected. Leave it out if there is none."),
+        ({"a": cast("Any", Text)(max_length="5")}, "Wrong.a: max_length is '5'; a whole number is expected."),
+        ({"a": Text(max_length=-1)}, "Wrong.a: max_length is -1; 1 or more is expected."),
+        ({"a": Text(max_length=0)}, "Wrong.a: max_length is 0; 1 or more is expected."),
+        ({"a": cast("Any", Text)(pattern=re.compile("a"))}, "Wrong.a: pattern is re.compile('a'); a text is expected."),
+        ({"a": Text(default=_callable_default)}, "Wrong.a: the default is a function; a value is expected"),
+        ({"a": List(default=5)}, "Wrong.a: the default 5 doesn't fit"),
+        ({"a": cast("Any", Text)(aliases=None)}, "Wrong.a: aliases is None; a list of texts is expected."),
+        ({"a": cast("Any", Text)(aliases=[1])}, "Wrong.a: aliases is [1]; a list of texts is expected."),
+        ({"a": cast("Any", Text)(blank=[None])}, "Wrong.a: blank is [None]; a list of texts is expected."),
+        ({"a": cast("Any", Text)(column=5)}, "Wrong.a: column is 5; a text is expected."),
+        ({"a": cast("Any", Text)(required="no")}, "Wrong.a: required is 'no'; True or False is expected."),
+        ({"a": List(max_items=-1)}, "Wrong.a: max_items is -1; 1 or more is expected."),
+        ({"a": cast("Any", Choice)("A", synonyms=["x"])}, "Wrong.a: synonyms is ['x']; a dict of texts is expected."),
+        (
+            {"a": cast("Any", Choice)("A", synonyms={1: "A"})},
+            "Wrong.a: synonyms is {1: 'A'}; a dict of texts is expected.",
+        ),
+        ({"a": Choice("X", "y", synonyms={"x": "y"})}, "Wrong.a: the synonym 'x' for 'y' is one of the values itself."),
+        ({"a": Choice(" x")}, "Wrong.a: ' x' can't be matched"),
+        ({"a": cast("Any", Lookup)("t")}, "Wrong.a: Lookup lacks 'by'."),
+        ({"a": cast("Any", Lookup)("t", by=5)}, "Wrong.a: by is (5,); a tuple of texts is expected."),
+        ({"a": cast("Any", Text)("x")}, "Wrong.a: Text takes its options by name. There are required, default,"),
+        ({"r": cast("Any", rule)(feild="id")(_one)}, "Wrong._one: rule has no option 'feild'. Did you mean 'field'?"),
+        ({"r": rule(code="")(cast("Any", _one))}, "Wrong._one: the code '' is not a name"),
+        ({"r": rule(code="x y")(cast("Any", _one))}, "Wrong._one: the code 'x y' is not a name"),
+        ({"r": rule(code="REQUIRED")(cast("Any", _one))}, "Wrong._one: REQUIRED is a code of Rowcall's own"),
+    ],
+)
+def test_an_option_of_the_wrong_kind_is_told_with_the_class(body: dict[str, Any], told: str) -> None:
+    with pytest.raises(Final) as raised:
+        type("Wrong", (Importer,), {"__module__": __name__, "target": "t", "id": Uuid(), **body})
+    assert raised.value.code == "BAD_DECLARATION"
     assert told in raised.value.message

@@ -113,7 +113,7 @@ BY_ITSELF = [
 
 def ruled(expression: pl.Expr) -> None:
     fields = {"a": Text(), "b": Integer(), "d": List()}
-    body = {"__module__": __name__, "target": "t", **fields, "fits": rule(lambda _: expression)}
+    body = {"__module__": __name__, "target": "t", **fields, "fits": rule(code="FITS")(lambda _: expression)}
     type("Ruled", (Importer,), body)
 
 

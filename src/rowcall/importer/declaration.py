@@ -4,10 +4,10 @@ import datetime as dt
 import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from difflib import get_close_matches
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 from zoneinfo import available_timezones
 
 import polars as pl
@@ -21,7 +21,8 @@ from rowcall.importer.hooks import hook_mistakes
 from rowcall.importer.lookups import Lookup
 from rowcall.importer.matching import Ask, Fail, Flow, Skip, Update, Version
 from rowcall.importer.numbers import Decimal
-from rowcall.importer.rules import Rule, RuleDeclaration
+from rowcall.importer.options import expected, fits, option_mistakes
+from rowcall.importer.rules import Rule, RuleDeclaration, rule_mistakes
 from rowcall.importer.texts import Choice, Text
 from rowcall.importer.trials import trial_mistakes
 from rowcall.model import Code, Mode
@@ -37,6 +38,10 @@ _DERIVED = {
     "scope_keys": "scope",
     "description": "a docstring",
 }
+_BY_TYPE = frozenset(
+    {"name", "target", "key", "natural_key", "atomic", "once", "timezone", "concurrency", "attempts", "lease_seconds"}
+)
+"""Settings that are checked by their annotation alone."""
 _NUMBER = "number"  # the row's own number stands under this name beside the fields
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _MOST_CONTEXT = 20
@@ -50,6 +55,7 @@ def declare(importer: Class) -> None:
         return
     _raise_for(importer, _attribute_mistakes(importer))
     _raise_for(importer, hook_mistakes(importer))
+    _raise_for(importer, _type_mistakes(importer))
     importer.name = vars(importer).get("name") or _snake_case(importer.__name__)
     importer.description = (importer.__doc__ or "").strip().partition("\n")[0]
     _raise_for(importer, _setting_mistakes(importer))
@@ -109,7 +115,7 @@ def _field_name(attribute: str) -> str:
 
 
 def _names(key: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (key,) if isinstance(key, str) else key
+    return (key,) if isinstance(key, str) else tuple(key)
 
 
 def _snake_case(name: str) -> str:
@@ -131,7 +137,7 @@ def _attribute_mistakes(importer: Class) -> Iterator[str]:
         if isinstance(value, type) and issubclass(value, Field):
             yield f".{name}: {value.__name__} is a class; write {name} = {value.__name__}()."
         elif isinstance(value, Misdeclared):
-            yield f".{name}: {value.kind} has no option {value.option!r}. {did_you_mean(value.option, value.known)}"
+            yield f".{name}: {_misdeclared(value)}"
         elif isinstance(value, (Field, RuleDeclaration)) and name in api:
             yield (
                 f".{name}: an importer's own {name!r} has this name. Write {name}_ instead: "
@@ -145,9 +151,29 @@ def _attribute_mistakes(importer: Class) -> Iterator[str]:
             yield from _misspelling(name, api)
 
 
+def _misdeclared(value: Misdeclared) -> str:
+    if value.option:
+        return f"{value.kind} has no option {value.option!r}. {did_you_mean(value.option, value.known)}"
+    return f"{value.kind} {value.told}. There are {', '.join(value.known)}."
+
+
 def _misspelling(name: str, api: set[str]) -> Iterator[str]:
     if near := get_close_matches(name, api, n=1, cutoff=0.8):
         yield f".{name} means nothing to Rowcall. Did you mean {near[0]!r}? If not, call it _{name}."
+
+
+def _type_mistakes(importer: Class) -> Iterator[str]:
+    """Settings that are not what their annotation says; of some, others say more."""
+    ours = [base for base in importer.__mro__ if base.__module__ == "rowcall.importer.importer"]
+    hints = {name: hint for base in reversed(ours) for name, hint in get_type_hints(base).items()}
+    for name, hint in hints.items():
+        value, (declared,) = getattr(importer, name), get_args(hint)
+        if name in _BY_TYPE and not fits(value, declared):
+            yield f".{name} is {value!r}; {expected(declared)} is expected."
+    for name in ("on_match", "flow", "fingerprint"):
+        value = getattr(importer, name)
+        if is_dataclass(value) and not isinstance(value, type):
+            yield from (f".{name}: {mistake}" for mistake in option_mistakes(value))
 
 
 def _setting_mistakes(importer: Class) -> Iterator[str]:
@@ -163,8 +189,8 @@ def _setting_mistakes(importer: Class) -> Iterator[str]:
     if importer.target and (importer.target.count(".") > 1 or not all(importer.target.split("."))):
         yield f'.target is {importer.target!r}; "table" or "schema.table" is expected.'
     for name, key in (("key", importer.key), ("natural_key", importer.natural_key)):
-        if not all(isinstance(part, str) for part in _names(key)):  # pyright: ignore[reportUnnecessaryIsInstance] (as above)
-            yield f'.{name}: the names of fields are expected, such as {name} = "id" or {name} = "year", "serial".'
+        if len(set(_names(key))) < len(_names(key)):
+            yield f".{name} names {', '.join(_names(key))}; each is needed once."
     undo: object = importer.undo
     if not isinstance(undo, bool | str) or undo == "":  # pyright: ignore[reportUnnecessaryIsInstance] (as above)
         yield f".undo is {undo!r}; True, False, or the reason why not is expected."
@@ -202,8 +228,11 @@ def _field_mistakes(importer: Class) -> Iterator[str]:
     headers: dict[str, str] = {}
     columns: dict[str, str] = {}
     for name, field in importer.fields.items():
-        found = list(field.mistakes()) or list(field.default_mistakes())
+        wrong = list(option_mistakes(field))
+        found = wrong or list(field.mistakes()) or list(field.default_mistakes())
         yield from (f".{name}: {mistake}" for mistake in found)
+        if wrong:
+            continue
         if (other := columns.setdefault(field.column, name)) != name:
             yield f".{name}: the column {field.column!r} is taken by {other!r} already."
         for header in (name, *field.aliases):
@@ -244,6 +273,8 @@ def _key_mistakes(importer: Class) -> Iterator[str]:
         yield f'.on_match: {type(policy).__name__} needs a key to know a match by. Write key = "...".'
     if isinstance(policy, Version) and policy.column in {field.column for field in importer.fields.values()}:
         yield f".on_match: the column {policy.column!r} counts versions and can't be a field's too."
+    if isinstance(policy, Version) and not policy.column:
+        yield ".on_match: the column that counts versions has no name."
 
 
 # -- context and scope
@@ -277,7 +308,8 @@ def _context_fields(importer: Class) -> dict[str, Field]:
 
 def _context_mistakes(importer: Class) -> Iterator[str]:
     for name, field in importer.context_fields.items():
-        yield from (f".context: {name}: {mistake}" for mistake in field.mistakes())
+        wrong = list(option_mistakes(field)) or list(field.mistakes())
+        yield from (f".context: {name}: {mistake}" for mistake in wrong)
     for name in importer.scope_keys:
         if name not in importer.context_fields:
             meant = did_you_mean(name, importer.context_fields)
@@ -329,6 +361,7 @@ def _rule(importer: Class, declared: RuleDeclaration) -> Rule:
     if declared.field is not None and declared.field not in importer.fields:
         meant = did_you_mean(declared.field, importer.fields)
         _raise_for(importer, [f"{where}: there is no field {declared.field!r}. {meant}"])
+    _raise_for(importer, (f"{where}{mistake}" for mistake in rule_mistakes(declared)))
     expression = _expression(importer, declared)
     _raise_for(importer, (f"{where}{mistake}" for mistake in _expression_mistakes(importer, expression)))
     reads = tuple(dict.fromkeys(expression.meta.root_names()))

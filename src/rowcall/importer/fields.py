@@ -56,11 +56,13 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Misdeclared:
-    """Stands for a field with an option that it doesn't have, until its class says where it is."""
+    """Stands for a field with options that it doesn't have, or without those it needs, until its class says where."""
 
     kind: str
     option: str
+    """The one that there isn't; empty where something else is wrong."""
     known: tuple[str, ...]
+    told: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,13 +84,23 @@ class Field:
     reading: ColumnReading = field(default=ColumnReading(), init=False)
     limits: ColumnLimits = field(default=ColumnLimits(), init=False)
 
-    def __new__(cls, *_: Any, **options: Any) -> Self:
-        if not options:  # a copy
+    def __new__(cls, *given: Any, **options: Any) -> Self:
+        if not given and not options:  # a copy
             return super().__new__(cls)
-        known = [name for name in signature(cls.__init__).parameters if name != "self"]
+        taken = signature(cls.__init__)
+        known = tuple(name for name in taken.parameters if name != "self")
         for option in options:
             if option not in known:
-                return cast("Self", Misdeclared(cls.__name__, option, tuple(known)))  # refused with its class
+                return cast("Self", Misdeclared(cls.__name__, option, known))  # refused with its class
+        try:
+            taken.bind(None, *given, **options)
+        except TypeError as error:
+            told = (
+                "takes its options by name"
+                if "positional" in str(error)
+                else str(error).replace("missing a required argument:", "lacks")
+            )
+            return cast("Self", Misdeclared(cls.__name__, "", known, told))  # the same
         return super().__new__(cls)
 
     def named(self, name: str, timezone: str) -> Self:
@@ -152,10 +164,16 @@ class Field:
             yield f'aliases is a text, not a list; write aliases=["{self.aliases}"].'
         if isinstance(self.blank, str):
             yield f'blank is a text, not a list; write blank=["{self.blank}"].'
+        if callable(self.default):
+            yield "the default is a function; a value is expected, the same for every row."
 
     def default_mistakes(self) -> Iterator[str]:
         """What is wrong with the default, once the rest of the declaration is right."""
-        text, value = self.default_text(), self.default_value()
+        try:
+            text, value = self.default_text(), self.default_value()
+        except TypeError as error:
+            yield f"the default {self.default!r} doesn't fit: {error}."
+            return
         if text is None or value is None:
             return
         shown = pl.DataFrame({"text": [text], "found": [text]})

@@ -47,11 +47,11 @@ class Lookup(Field):
     ) -> None:
         super().__init__(required=required, default=default, aliases=aliases, help=help, column=column, blank=blank)
         object.__setattr__(self, "table", table)
-        object.__setattr__(self, "by", (by,) if isinstance(by, str) else tuple(by))
+        object.__setattr__(self, "by", (by,) if isinstance(by, str) or not isinstance(by, Sequence) else tuple(by))  # pyright: ignore[reportUnnecessaryIsInstance] (anything may stand there)
         object.__setattr__(self, "to", to)
         object.__setattr__(self, "within", within)
         object.__setattr__(self, "label", label)
-        object.__setattr__(self, "synonyms", dict(synonyms or {}))
+        object.__setattr__(self, "synonyms", {} if synonyms is None else synonyms)
         object.__setattr__(self, "on_missing", on_missing)
         object.__setattr__(self, "creates", creates)
 
@@ -64,6 +64,10 @@ class Lookup(Field):
         yield from super().mistakes()
         if not self.table or self.table.count(".") > 1:
             yield f'the table {self.table!r} is not a name; write "table" or "schema.table".'
+        if len(set(self.by)) < len(self.by):
+            yield f"it looks by {', '.join(self.by)}; each is needed once."
+        if not self.to:
+            yield "to is empty; name the column to take."
         if not self.by or not all(self.by):
             yield "it has no columns to look by."
         yield from on_missing_mistakes(self.on_missing)

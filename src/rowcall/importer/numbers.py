@@ -76,9 +76,11 @@ def _too_precise(kept: int) -> pl.Expr:
 
 
 def _range_mistakes(low: Exact | None, high: Exact | None) -> Iterator[str]:
-    if any(end is not None and not end.is_finite() for end in (low, high)):
-        yield "min and max have to be numbers; leave out the one that isn't."
-    elif low is not None and high is not None and low > high:
+    for option, end in (("min", low), ("max", high)):
+        if end is not None and (not end.is_finite() or abs(end) >= 10**_DIGITS):
+            yield f"{option} is {end}; a number of at most {_DIGITS} digits is expected. Leave it out if there is none."
+            return
+    if low is not None and high is not None and low > high:
         yield f"min {low} is above max {high}."
 
 

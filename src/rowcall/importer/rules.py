@@ -1,11 +1,17 @@
 """Rules: what must hold between the fields of a row."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, overload
 
 import polars as pl
 
+from rowcall.model import Code
+
+_OPTIONS = ("field", "code", "message")
+_CODE = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 Condition = Callable[[Any], pl.Expr]
 
 
@@ -18,6 +24,8 @@ class RuleDeclaration:
     field: str | None
     code: str
     message: str
+    unknown: tuple[str, ...] = ()
+    """Options that there aren't."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +55,7 @@ def rule(
     field: str | None = None,
     code: str | None = None,
     message: str | None = None,
+    **unknown: Any,
 ) -> RuleDeclaration | Callable[[Condition], RuleDeclaration]:
     """Mark a method of an importer as a rule: it gives an expression over the fields that is true for a good row.
 
@@ -55,9 +64,22 @@ def rule(
 
     def declare(condition: Condition) -> RuleDeclaration:
         name = condition.__name__
-        return RuleDeclaration(condition, name, field, code or name.upper(), message or _told_by(condition))
+        told = message or _told_by(condition)
+        return RuleDeclaration(condition, name, field, name.upper() if code is None else code, told, tuple(unknown))
 
     return declare if condition is None else declare(condition)
+
+
+def rule_mistakes(declared: RuleDeclaration) -> Iterator[str]:
+    """What is wrong with what is said of a rule, besides its expression."""
+    for option in declared.unknown:
+        near = get_close_matches(option, _OPTIONS, n=1) or _OPTIONS
+        yield f": rule has no option {option!r}. Did you mean {' or '.join(map(repr, near))}?"
+    code: object = declared.code
+    if not isinstance(code, str) or not _CODE.fullmatch(code):  # pyright: ignore[reportUnnecessaryIsInstance] (anything may stand there)
+        yield f": the code {code!r} is not a name; letters, digits and underscores are expected, such as TOO_OLD."
+    elif code in Code.__members__:
+        yield f': {code} is a code of Rowcall\'s own, and says something else. Give it another: code="...".'
 
 
 def _told_by(condition: Condition) -> str:

@@ -43,6 +43,12 @@ def pattern_mistake(pattern: str) -> str | None:
     return None
 
 
+def least_mistakes(option: str, value: int | None, least: int) -> Iterator[str]:
+    """What is wrong with a number that can't be so small."""
+    if value is not None and value < least:
+        yield f"{option} is {value}; {least} or more is expected."
+
+
 def length_checks(field: Field, shortest: int | None, longest: int | None) -> Iterator[Check]:
     """That a text is long enough, and fits its field and its column."""
     length, shown = pl.col(field.name).str.len_chars(), TEXT.str.len_chars()
@@ -111,6 +117,8 @@ class Text(Field):
 
     def mistakes(self) -> Iterator[str]:
         yield from super().mistakes()
+        yield from least_mistakes("min_length", self.min_length, 0)
+        yield from least_mistakes("max_length", self.max_length, 1)
         if self.max_length is not None and (self.min_length or 0) > self.max_length:
             yield f"min_length {self.min_length} is above max_length {self.max_length}."
         if self.pattern is not None and (mistake := pattern_mistake(self.pattern)):
@@ -172,7 +180,7 @@ class Choice(Field):
     ) -> None:
         super().__init__(required=required, default=default, aliases=aliases, help=help, column=column, blank=blank)
         object.__setattr__(self, "values", values)
-        object.__setattr__(self, "synonyms", dict(synonyms or {}))
+        object.__setattr__(self, "synonyms", {} if synonyms is None else synonyms)
         object.__setattr__(self, "on_missing", on_missing)
 
     def forms(self) -> tuple[pl.Expr, ...]:
@@ -192,9 +200,6 @@ class Choice(Field):
 
     def mistakes(self) -> Iterator[str]:
         yield from super().mistakes()
-        if not all(isinstance(value, str) for value in self.values):  # pyright: ignore[reportUnnecessaryIsInstance] (callers without a type checker)
-            yield "the values have to be texts."
-            return
         if not self.values:
             yield 'it has no values to choose from; write Choice("one", "other").'
         lower = [value.strip().lower() for value in self.values]
@@ -203,9 +208,14 @@ class Choice(Field):
         yield from on_missing_mistakes(self.on_missing)
         if self.on_missing == "create":
             yield 'on_missing is "create"; the values of a Choice are those that are declared. Use a Lookup.'
-        for value in self.synonyms.values():
+        for text in (*self.values, *self.synonyms):
+            if not text or text != text.strip():
+                yield f"{text!r} can't be matched: cells are read without blanks around them, and an empty one is none."
+        for other, value in self.synonyms.items():
             if value not in self.values:
                 yield f"the synonyms lead to {value!r}, which is not among the values."
+            elif other.lower() in lower and other.lower() != value.lower():
+                yield f"the synonym {other!r} for {value!r} is one of the values itself."
 
 
 def _exact_lists(texts: pl.Series) -> pl.Series:
@@ -271,6 +281,7 @@ class List(Field):
 
     def mistakes(self) -> Iterator[str]:
         yield from super().mistakes()
+        yield from least_mistakes("max_items", self.max_items, 1)
         if not self.separator:
             yield "the separator is empty."
         if self.item_pattern is not None and (mistake := pattern_mistake(self.item_pattern)):
