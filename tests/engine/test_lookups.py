@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from rowcall import Integer, Lookup, Text, Update
+from rowcall import Final, Integer, Lookup, Text, Update
+from rowcall.engine.surroundings import check_importers
+from rowcall.importer.registry import Pack, Registry
 from rowcall.store.db import Database
 
 from .importing import Result, declared, run_import, sql
@@ -127,3 +129,67 @@ def test_texts_of_look_ups_take_their_blanks(database: Database) -> None:
     importer = declared("t", id=Integer(), other=Lookup("of 100%", by="a%", blank=["n/a"]), note=Text())
     result = run_import(database, importer, "id,other,note\n1,x%,\n2,N/A,%s\n")
     assert result.values("other", "note") == [(1, None), (None, "%s")]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (
+            {"by": "emial"},
+            "Table users, in which things.user_id looks, has no column 'emial' (by). Did you mean 'email'?",
+        ),
+        ({"by": "email", "to": "idd"}, "has no column 'idd' (to). Did you mean 'id'?"),
+        ({"by": "email", "label": "nick"}, "has no column 'nick' (label). It has id, email, name, code, big."),
+        ({"by": "email", "within": "age"}, "has no column 'age' (within)."),
+    ],
+)
+def test_a_column_that_is_not_there_is_told_before_anything_is_read(
+    database: Database, options: dict[str, Any], told: str
+) -> None:
+    sql(database, TABLES + "ALTER TABLE posts ADD age int")
+    importer = declared("posts", id=Integer(), age=Integer(), user_id=Lookup("users", **options))
+    with pytest.raises(Final) as raised:
+        run_import(database, importer, "id,user_id\n1,x\n")
+    assert raised.value.code == "BAD_TARGET"
+    assert told in str(raised.value)
+    assert sql(database, "SELECT state, row_count FROM rowcall.job") == [("FAILED", None)]
+    with database.connect() as connection:
+        found = list(check_importers(connection, Registry((Pack("p", "p", (importer,)),))))
+    assert found[0].verdict.bad
+    assert found[0].said in raised.value.message
+
+
+def test_a_look_up_within_itself_is_refused() -> None:
+    with pytest.raises(Final, match="a: it is looked up within itself: a within a"):
+        declared("t", a=Lookup("t", by="x", within="a"))
+    with pytest.raises(Final, match="a: it is looked up within itself: a within b within a"):
+        declared("t", a=Lookup("t", by="x", within="b"), b=Lookup("t", by="x", within="a"))
+
+
+@pytest.mark.parametrize(("text", "found"), [("id,country\n1,USA\n2,\n", [(2, 2), (1, 1)]), ("id\n1\n", [(1, 1)])])
+def test_a_default_is_looked_up_like_a_cell(database: Database, text: str, found: list[tuple[int, int]]) -> None:
+    sql(database, CITIES)
+    country = Lookup("countries", by="name", aliases=["country"], default="Germany")
+    city = Lookup("cities", by="name", within="country_id", default="Berlin")
+    result = run_import(database, declared("shops", id=Integer(), country_id=country, city_id=city), text)
+    assert result.values("country_id", "city_id") == found
+
+
+def test_a_default_that_is_not_found_is_an_issue(database: Database) -> None:
+    sql(database, CITIES)
+    country = Lookup("countries", by="name", aliases=["country"], default="Gondor")
+    result = run_import(database, declared("shops", id=Integer(), country_id=country), "id,country\n1,USA\n2,\n")
+    assert result.told == ["created", "failed NOT_FOUND"]
+    assert (result.issue(2).value, result.issue(2).field) == ("Gondor", "country_id")
+
+
+def test_what_is_looked_up_within_is_told_and_at_fault_by_itself(database: Database) -> None:
+    sql(database, CITIES)
+    country = Lookup("countries", by="name", aliases=["country"])
+    city = Lookup("cities", by="name", within="country_id", aliases=["city"], required=True)
+    importer = declared("shops", id=Integer(), country_id=country, city_id=city)
+    result = run_import(database, importer, "id,country,city\n1,USA,Bonn\n2,Gondor,Bonn\n3,,Bonn\n")
+    assert result.told == ["failed NOT_FOUND"] * 3
+    assert result.issue(1).message == "'Bonn' is not found in cities (by name) within country_id = 2."
+    assert result.issue(2).message == "'Gondor' is not found in countries (by name)."
+    assert result.issue(3).message == "'Bonn' is not found in cities (by name) as country_id has no value."

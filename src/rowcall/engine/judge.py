@@ -115,6 +115,9 @@ def judge_rows(
     awaited = _awaited(connection, work, unresolved) if hopeful else None
     if awaited is not None:
         unresolved = unresolved.join(awaited, on=["number", "field"], how="anti", maintain_order="left")
+    unresolved, silent = _without_scope(work, unresolved)
+    if silent.height:
+        awaited = silent if awaited is None else pl.concat([awaited, silent])
     verified = verify(
         work.importer,
         texts,
@@ -132,6 +135,18 @@ def judge_rows(
         lost = lost.filter(pl.col("row_number").is_in(good["number"].implode()))
         good = good.filter(~pl.col("number").is_in(lost["row_number"].implode()))
     return Judged(good, pl.concat([broken, skipped, failed, lost]), found.late)
+
+
+def _without_scope(work: Work, unresolved: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The issues, apart from those of look-ups within something that was not found itself: that is not their fault."""
+    scopes = {name: lookup.within for name, lookup in work.lookups.items() if lookup.within}
+    if not scopes or not unresolved.height:
+        return unresolved, unresolved.clear()
+    scope = pl.col("field").replace_strict(scopes, default=None, return_dtype=pl.String)
+    lost = unresolved.select("number", pl.col("field").alias("_within"))
+    told = unresolved.with_columns(scope.alias("_within"))
+    heard = told.join(lost, on=["number", "_within"], how="anti", maintain_order="left").drop("_within")
+    return heard, told.join(lost, on=["number", "_within"], how="semi", maintain_order="left").drop("_within")
 
 
 def _unanswered(work: Work, questions: pl.DataFrame) -> pl.DataFrame:

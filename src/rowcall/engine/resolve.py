@@ -188,7 +188,10 @@ def having_keys(table: Table, lookup: Lookup, keys: Sequence[str]) -> Composed:
 def asking(name: str, lookup: Lookup, rows: pl.DataFrame) -> pl.DataFrame:
     """The rows with what is asked for: the text, and the `_scope` that it is looked up within."""
     scope = pl.col(lookup.within).str.strip_chars() if lookup.within in rows.columns else pl.lit(None, pl.String)
-    return rows.with_columns(lookup.clean().alias(name), scope.fill_null("").alias("_scope"))
+    text = lookup.clean() if name in rows.columns else pl.lit(None, pl.String)
+    if (default := lookup.default_text()) is not None:
+        text = text.fill_null(pl.lit(default))
+    return rows.with_columns(text.alias(name), scope.fill_null("").alias("_scope"))
 
 
 def keys_of(connection: Connection[Any], lookup: Lookup, asked: pl.DataFrame, name: str) -> pl.DataFrame:
@@ -306,8 +309,9 @@ def _asked(connection: Connection[Any], select: Composed, name: str) -> pl.DataF
 def _issues(bad: pl.DataFrame, name: str, lookup: Lookup) -> pl.DataFrame:
     by = " or ".join(lookup.by)
     several = pl.col("_keys").fill_null(0) > 1
-    none = pl.format("{} is not found in {} (by {}).", _quoted(name), pl.lit(lookup.table), pl.lit(by))
-    many = pl.format("{} fits {} rows of {} (by {}).", _quoted(name), pl.col("_keys"), pl.lit(lookup.table), pl.lit(by))
+    where = pl.format("{} (by {}){}", pl.lit(lookup.table), pl.lit(by), _told_scope(lookup))
+    none = pl.format("{} is not found in {}.", _quoted(name), where)
+    many = pl.format("{} fits {} rows of {}.", _quoted(name), pl.col("_keys"), where)
     return bad.select(
         "number",
         pl.when(several).then(pl.lit(Code.NOT_UNIQUE.value)).otherwise(pl.lit(Code.NOT_FOUND.value)).alias("code"),
@@ -315,6 +319,14 @@ def _issues(bad: pl.DataFrame, name: str, lookup: Lookup) -> pl.DataFrame:
         pl.col(name).str.head(200).alias("value"),
         pl.when(several).then(many).otherwise(none).alias("message"),
     )
+
+
+def _told_scope(lookup: Lookup) -> pl.Expr:
+    """Within what it was looked for: a key, or the text of what is yet to be created."""
+    if not lookup.within:
+        return pl.lit("")
+    within = pl.format(" within {} = {}", pl.lit(lookup.within), pl.col("_scope").str.split("\x1f").list.last())
+    return pl.when(pl.col("_scope") == "").then(pl.lit(f" as {lookup.within} has no value")).otherwise(within)
 
 
 def _quoted(name: str) -> pl.Expr:

@@ -16,6 +16,7 @@ from rowcall.engine.failures import importer_failed
 from rowcall.errors import Final
 from rowcall.importer.fields import Check, ColumnLimits, ColumnReading, Field, read_missed, refused
 from rowcall.importer.importer import Importer
+from rowcall.importer.lookups import Lookup
 from rowcall.importer.rules import Rule
 from rowcall.model import Code
 
@@ -128,13 +129,14 @@ def _steps(
 
 def _column(field: Field, position: int, is_mapped: bool) -> _Column:
     usual, *others = field.forms()
-    if field.default is not None:
+    looked_up = isinstance(field, Lookup)  # with its default, before it comes here
+    if field.default is not None and not looked_up:
         usual = pl.when(pl.col(field.name).is_null()).then(_default(field)).otherwise(usual)
     return _Column(
         field,
         position,
         is_mapped,
-        field.default is None and (field.required or field.limits.required),
+        (field.default is None or looked_up) and (field.required or field.limits.required),
         (field.clean() if is_mapped else pl.lit(None, dtype=pl.String)).alias(field.name),
         usual.alias(field.name),
         tuple(others),

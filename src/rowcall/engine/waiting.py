@@ -20,7 +20,7 @@ import polars as pl
 from psycopg import Connection
 
 from rowcall.engine.judge import numbered, rows_of
-from rowcall.engine.resolve import compared_as_stored, may_find, resolve, with_scopes
+from rowcall.engine.resolve import asking, compared_as_stored, may_find, resolve, with_scopes
 from rowcall.engine.typed import needed_for, texts_of, values_of
 from rowcall.engine.work import Work
 from rowcall.importer import ItemImporter, WholeFileImporter
@@ -177,7 +177,7 @@ def _unsettled(connection: Connection[Any], work: Work, piece: Piece) -> pl.Seri
 def _unsettled_by(connection: Connection[Any], work: Work, name: str, texts: pl.DataFrame) -> pl.Series:
     lookup = work.lookups[name]
     if _unforeseeable(work, {*lookup.by, lookup.to}):  # whatever is looked for may come or go
-        return texts.filter(lookup.clean().is_not_null())["number"]
+        return asking(name, lookup, texts).filter(pl.col(name).is_not_null())["number"]
     scoped, _ = _looked_up(connection, work, {lookup.within} if lookup.within else set(), texts)
     found = may_find(connection, changing.changing(work.target), name, lookup, scoped)
     several = found.filter(pl.col("_keys") > 1)["number"]

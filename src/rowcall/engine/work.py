@@ -8,6 +8,7 @@ from typing import Any
 from psycopg import Connection
 
 from rowcall.engine.columns.readings import readings_of
+from rowcall.engine.lookup_tables import require_lookup_tables
 from rowcall.engine.scratch import Scratch
 from rowcall.engine.values.answers import Answers, answers_of
 from rowcall.errors import Final
@@ -125,7 +126,9 @@ def prepare_work(
         sources=sources,
         readings=readings_of(columns),
         limits=limits_of(importer, target),
-        lookups={name: field for name, field in importer.fields.items() if isinstance(field, Lookup) and name in given},
+        lookups={
+            name: field for name, field in importer.fields.items() if isinstance(field, Lookup) and name in brought
+        },
         choices={
             name: field
             for name, field in importer.fields.items()
@@ -181,7 +184,8 @@ def _layout(importer: type[Importer], target: Target, brought: list[str], given:
 
 
 def checked_target(connection: Connection[Any], importer: type[Importer]) -> Target:
-    """The importer's table, which must have what the importer counts on."""
+    """The importer's table, which must have what the importer counts on; so must those that it looks up in."""
+    require_lookup_tables(connection, importer)
     if not importer.target:
         return NO_TARGET
     target = describe(connection, importer.target)

@@ -241,7 +241,17 @@ def _field_mistakes(importer: Class) -> Iterator[str]:
         if isinstance(field, Lookup) and field.within is not None and field.within not in importer.fields:
             meant = did_you_mean(field.within, importer.fields)
             yield f".{name}: within is {field.within!r}, which is no field. {meant}"
+        elif isinstance(field, Lookup) and (round_ := _circle(importer.fields, name)):
+            yield f".{name}: it is looked up within itself: {' within '.join(round_)}."
         yield from (f".{name}: {mistake}" for mistake in _missing_mistakes(importer, field))
+
+
+def _circle(fields: Mapping[str, Field], name: str) -> list[str]:
+    """The fields that a look-up is within, if it is among them."""
+    chain = [name]
+    while isinstance(field := fields.get(chain[-1]), Lookup) and field.within and field.within not in chain:
+        chain.append(field.within)
+    return [*chain, name] if isinstance(field, Lookup) and field.within == name else []
 
 
 def _missing_mistakes(importer: Class, field: Field) -> Iterator[str]:
