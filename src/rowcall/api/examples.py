@@ -456,7 +456,8 @@ EXAMPLES: dict[str, Any] = {
                 "state": "COMPLETED",
                 "rows": 41,
                 "reprocessed": False,
-                "wayOn": "Its rows are written by it. Undo the job, or import its file again; with mode `upsert` the rows are changed.",
+                "wayOn": "Its rows are written by it. Undo the job, or import its file again; with mode `upsert` the "
+                "rows are changed.",
             }
         ],
     },

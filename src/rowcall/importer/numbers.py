@@ -77,8 +77,8 @@ def _too_precise(kept: int) -> pl.Expr:
 
 def _range_mistakes(low: Exact | None, high: Exact | None) -> Iterator[str]:
     for option, end in (("min", low), ("max", high)):
-        if end is not None and (not end.is_finite() or abs(end) >= 10**_DIGITS):
-            yield f"{option} is {end}; a number of at most {_DIGITS} digits is expected. Leave it out if there is none."
+        if end is not None and not end.is_finite():
+            yield f"{option} is {end}; a number is expected. Leave it out if there is none."
             return
     if low is not None and high is not None and low > high:
         yield f"min {low} is above max {high}."

@@ -1,4 +1,4 @@
-"""Takes back what was remembered of a value; has rows tried again that were left out for it, and jobs that wait ask anew."""
+"""Takes back what was remembered of a value: rows left out for it are tried again, and jobs that wait ask anew."""
 
 from contextlib import suppress
 from typing import Any
