@@ -127,7 +127,7 @@ async def _tried(importer: ItemImporter, row: Mapping[str, Any]) -> RowOutcome:
 
 
 def _expected(importer: ItemImporter, result: ItemResult) -> ItemResult:
-    if isinstance(result, ItemResult):  # pyright: ignore[reportUnnecessaryIsInstance] (callers without a type checker)
+    if isinstance(result, ItemResult | RowOutcome):  # pyright: ignore[reportUnnecessaryIsInstance] (the latter says no less)
         return result
     told = f"process of importer {importer.name} gave {result!r}; an ItemResult is expected."
     raise Final(Code.IMPORTER_FAILED, told, hint="Mend its code, then resume the job.")
