@@ -132,6 +132,27 @@ def test_a_preview_tells_exactly_what_the_undo_does(database: Database) -> None:
     foresees()
 
 
+def test_columns_that_a_trigger_writes_are_not_told_as_restored(database: Database) -> None:
+    sql(
+        database,
+        """
+        CREATE TABLE w (id int PRIMARY KEY, code text, touched int DEFAULT 0, at timestamptz DEFAULT now());
+        INSERT INTO w VALUES (1, 'a'), (2, 'b');
+        CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            NEW.touched = NEW.touched + 1; NEW.at = clock_timestamp(); RETURN NEW;
+        END $$;
+        CREATE TRIGGER touch BEFORE UPDATE ON w FOR EACH ROW EXECUTE FUNCTION touch();
+        """,
+    )
+    importer = declared("w", key="id", on_match=Update(), id=Integer(required=True), code=Text())
+    job = run_import(database, importer, "id,code\n1,x\n2,y\n").job
+    seen = previewed(database, importer, job)
+    assert (seen.fields, seen.not_restored) == ({"code": 2}, {"touched": 2, "at": 2})
+    undone(database, importer, job)
+    assert sql(database, "SELECT code, touched FROM w ORDER BY id") == [("a", 1), ("b", 1)]
+
+
 @pytest.mark.parametrize(
     ("since", "why"),
     [

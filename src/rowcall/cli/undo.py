@@ -101,6 +101,9 @@ def _show(console: Console, seen: UndoPreview) -> None:
     if seen.fields:
         told = ", ".join(f"{name} in {count:,}" for name, count in seen.fields.items())
         console.print(f"[dim]restored: {literal(told)}[/]")
+    if seen.not_restored:
+        told = ", ".join(f"{name} in {count:,}" for name, count in seen.not_restored.items())
+        console.print(f"[yellow]not as before, as a trigger writes them: {literal(told)}[/]")
     kept = (
         (seen.changed, "was changed since", "were changed since"),
         (seen.blocked, "is referred to by others", "are referred to by others"),

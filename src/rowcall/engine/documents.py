@@ -240,6 +240,7 @@ def undo_preview_document(seen: UndoPreview) -> dict[str, Any]:
         "toDelete": seen.to_delete,
         "toRestore": seen.to_restore,
         "fields": seen.fields,
+        "notRestored": seen.not_restored,
         "changed": seen.changed,
         "blocked": seen.blocked,
         "refused": seen.refused,

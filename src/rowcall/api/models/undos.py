@@ -75,6 +75,8 @@ class UndoPreviewAnswer(Wire):
     to_restore: int
     fields: dict[str, int]
     """The columns that would be restored, with in how many rows."""
+    not_restored: dict[str, int]
+    """The columns that a trigger of the target would write otherwise, with in how many rows that are restored."""
     changed: int
     """Rows that were written since by somebody else: they are kept."""
     blocked: int

@@ -50,6 +50,8 @@ class UndoPreview(Wire, frozen=True, kw_only=True):
     to_restore: int
     fields: dict[str, int] = {}
     """The columns that would be restored, with in how many rows."""
+    not_restored: dict[str, int] = {}
+    """The columns that a trigger of the target would write otherwise, with in how many rows that are restored."""
     changed: int
     blocked: int
     refused: int = 0

@@ -19,7 +19,7 @@ from rowcall.store.undoing.doubting import may_be_refused
 from rowcall.store.undoing.finding import find, follow_chains, one_fits
 from rowcall.store.undoing.slices import Undoing, prepare
 from rowcall.store.undoing.telling import counted, dependents, samples, take_results
-from rowcall.store.undoing.writing import differing
+from rowcall.store.undoing.writing import come_out_otherwise, differing
 from rowcall.store.undos import Slice
 
 _SAMPLES = 20
@@ -35,6 +35,8 @@ class UndoPreview:
     to_restore: int = 0
     fields: dict[str, int] = field(default_factory=dict[str, int])
     """The columns that would be restored, with in how many rows."""
+    not_restored: dict[str, int] = field(default_factory=dict[str, int])
+    """The columns that would not be as they were in rows that are restored, as a trigger writes them."""
     changed: int = 0
     blocked: int = 0
     refused: int = 0
@@ -127,12 +129,14 @@ def _tried(connection: Connection[Any], job: Job, what: Undoing, seen: UndoPrevi
         find(connection, what, _all_of(job), lock=False, kept_by=undo.number)
         follow_chains(connection)
         stay = differing(connection, what)  # what was refused is as it was
+        otherwise = come_out_otherwise(connection, what, undo.number)
         take_results(connection, what)
-        fields = {name: count - stay.get(name, 0) for name, count in seen.fields.items()}
+        fields = {name: count - stay.get(name, 0) - otherwise.get(name, 0) for name, count in seen.fields.items()}
         return UndoPreview(
             to_delete=results["deleted"],
             to_restore=results["restored"],
             fields={name: count for name, count in fields.items() if count > 0},
+            not_restored=otherwise,
             **{name: results[name] for name in ("changed", "blocked", "refused", "gone", "blocked_by")},
             samples=_samples(connection, what),
         )

@@ -131,6 +131,16 @@ SELECT e.key, count(*) FROM pg_temp.rowcall_undoing u CROSS JOIN {target} CROSS 
 CROSS JOIN LATERAL (SELECT {image} AS now OFFSET 0) i, jsonb_each(o.before) e
 WHERE NOT u.created AND u.result IS NULL AND e.value::text IS DISTINCT FROM (i.now -> e.key)::text GROUP BY 1
 
+-- undoing_otherwise --
+-- The columns in which rows that an undo has restored are not as they were, with how many aren't: a trigger has its own way.
+-- What several rows of the job have updated is as it was before the first of them.
+SELECT e.key, count(*) FROM (
+    SELECT DISTINCT ON (v.target_key) v.row_number FROM rowcall.reversal v
+    WHERE v.job_id = {job} AND v.undo = {undo} AND v.result = 'restored' ORDER BY v.target_key, v.row_number) u
+CROSS JOIN {outcome}, {key}
+CROSS JOIN LATERAL (SELECT {image} AS now FROM {own} t WHERE {same} OFFSET 0) i, jsonb_each(o.before) e
+WHERE e.value::text IS DISTINCT FROM (i.now -> e.key)::text GROUP BY 1
+
 -- undoing_restore --
 -- Give rows back the values that they had.
 WITH done AS (

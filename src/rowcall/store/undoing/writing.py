@@ -48,9 +48,28 @@ def deleting_at_once(what: Undoing, undo: int, piece: Slice) -> Composed:
 
 def differing(connection: Connection[Any], what: Undoing) -> dict[str, int]:
     """The columns in which rows to be restored differ from what they were, with how many do."""
-    found = dict(connection.execute(comparing(what)).fetchall())
+    return _written(what, dict(connection.execute(comparing(what)).fetchall()))
+
+
+def _written(what: Undoing, found: dict[str, int]) -> dict[str, int]:
+    """What was found of columns, without those that can't be written."""
     fixed = {name for name, column in what.target.columns.items() if column.generated or column.always}
     return {name: found[name] for name in what.target.columns if name in found and name not in fixed}
+
+
+def come_out_otherwise(connection: Connection[Any], what: Undoing, undo: int) -> dict[str, int]:
+    """The columns in which rows that an undo has restored are not as they were, with how many aren't."""
+    key = [what.target.columns[name] for name in what.target.primary_key]
+    select = SQL(query("undoing_otherwise")).format(
+        job=Value(what.job_id),
+        undo=Value(undo),
+        outcome=what.outcome,
+        key=columns_of_image(SQL("o.before"), key),
+        image=image_of(what.target),
+        own=what.target.own_rows,
+        same=SQL(" AND ").join(SQL("t.{} = {}").format(Identifier(each.name), value_of(each)) for each in key),
+    )
+    return _written(what, dict(connection.execute(select).fetchall()))
 
 
 def comparing(what: Undoing) -> Composed:
