@@ -59,12 +59,17 @@ def test_a_commit_does_what_the_preview_said(database: Database) -> None:
         ),
         ("PERFORM pg_sleep(0); RETURN new;", True),
         ("INSERT INTO t VALUES (new.id + 1); RETURN NULL;", True),
+        ("INSERT INTO noted (what) VALUES (new.b); RETURN new;", False),
+        ("INSERT INTO noted VALUES (1, upper('x')); INSERT INTO noted (what) SELECT 1; RETURN new;", True),
+        ("INSERT INTO once VALUES (new.b); RETURN new;", True),
+        ("INSERT INTO nowhere VALUES (new.b); RETURN new;", True),
         ("new.b := other(new.b); RETURN new;", True),
         ("IF EXISTS (TABLE t) THEN RETURN NULL; END IF; RETURN new;", True),
     ],
 )
 def test_what_looks_at_other_rows(database: Database, body: str, looks: bool) -> None:
     sql(database, TABLE)
+    sql(database, "CREATE TABLE noted (id serial PRIMARY KEY, what int); CREATE TABLE once (what int UNIQUE)")
     with database.connect() as connection:
         function = f"CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} END $$"
         connection.execute(function.encode())

@@ -11,7 +11,7 @@ from psycopg.sql import SQL, Identifier
 
 from ..database import Server, installed
 from .invariants import Account, account_of
-from .parcels import KNOWN, TABLES, parcels
+from .parcels import KNOWN, LATE_KINDS, TABLES, parcels
 from .trial import Trial, new_job
 
 ROWS = 2_000
@@ -83,6 +83,8 @@ def make_trial(server: Server, name: str, data: Path, importer: str, rows: int, 
     url = server.url_of(name)
     with psycopg.connect(url) as connection:
         connection.execute(TABLES)
+        if importer == "parcels_of_late_kinds":
+            connection.execute(LATE_KINDS)
         connection.execute(KNOWN, {"rows": rows})
     return Trial(server, url, data, new_job(url, data, importer, content or parcels(rows)))
 

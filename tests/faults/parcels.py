@@ -97,15 +97,18 @@ BEGIN RAISE EXCEPTION 'no such parcels here'; END $$;
 CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON parcel FOR EACH ROW
 WHEN (NEW.note = 'refuse') EXECUTE FUNCTION refuse();
 
-CREATE FUNCTION no_more_sacks() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN DELETE FROM kind WHERE name = 'Sack'; RETURN NULL; END $$;
-CREATE TRIGGER no_more_sacks AFTER INSERT ON parcel FOR EACH ROW
-WHEN (NEW.code = 'L000001') EXECUTE FUNCTION no_more_sacks();
-
 CREATE FUNCTION note_effect() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN INSERT INTO effect VALUES (NEW.code, TG_OP); RETURN NULL; END $$;
 CREATE TRIGGER note_effect AFTER INSERT OR UPDATE ON parcel FOR EACH ROW
 WHEN (current_setting('application_name') LIKE 'rowcall%') EXECUTE FUNCTION note_effect();
+"""
+
+# A value is gone while rows with it are committed. Batches go one after the other for such a trigger, so it is apart.
+LATE_KINDS: LiteralString = """
+CREATE FUNCTION no_more_sacks() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN DELETE FROM kind WHERE name = 'Sack'; RETURN NULL; END $$;
+CREATE TRIGGER no_more_sacks AFTER INSERT ON parcel FOR EACH ROW
+WHEN (NEW.code = 'L000001') EXECUTE FUNCTION no_more_sacks();
 """
 
 # Every tenth parcel of the first half is known, every other of those with another weight.

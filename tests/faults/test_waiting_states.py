@@ -13,7 +13,7 @@ from . import deeds
 from .conftest import NewTrial
 from .deeds import Deed, account, do, memory, wrong
 from .invariants import violations
-from .parcels import some_parcels
+from .parcels import LATE_KINDS, some_parcels
 from .trial import Trial, new_job, wait_for
 from .workers import end_all, hand_over, start_worker
 
@@ -63,6 +63,8 @@ Jobs = dict[str, Job]
 
 def bring(trial: Trial) -> Jobs:
     """All that waits, before anybody works on it."""
+    with trial.connect() as connection:
+        connection.execute(LATE_KINDS)
     found = {
         name: new_job(trial.url, trial.data, importer, content) for name, (importer, content, *_) in _WAITING.items()
     }

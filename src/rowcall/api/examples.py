@@ -164,6 +164,7 @@ _UNDO_PREVIEW = {
     "toDelete": 978,
     "toRestore": 11,
     "fields": {"name": 11},
+    "notRestored": {},
     "changed": 1,
     "blocked": 2,
     "refused": 0,

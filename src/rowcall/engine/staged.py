@@ -109,14 +109,16 @@ def _rows(work: Work, good: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(row_keys(work.layout.keys, text_columns(rows)).alias("rowcall_key"))
 
 
-def _staged(connection: Connection[Any], work: Work, rows: pl.DataFrame) -> dict[int, Issue]:
+def _staged(
+    connection: Connection[Any], work: Work, rows: pl.DataFrame, *, only_changes: bool = False
+) -> dict[int, Issue]:
     """Put rows into the temporary table, matched and filled; those that it refused, with the reason."""
     refused: dict[int, Issue] = {}
     note = _noting(refused, work, rows)
     for number, error in staging.load(connection, work.layout, rows):
         note(number, Refused.of(error))
     full = {series.name for series in rows if not series.null_count()}
-    matching.match(connection, work.layout, full)
+    matching.match(connection, work.layout, full, only_changes=only_changes)
     staging.fill(connection, work.layout, full)
     return refused
 
@@ -128,7 +130,8 @@ def foreseen(connection: Connection[Any], work: Work, good: pl.DataFrame) -> pl.
         return None
     try:
         with connection.transaction():
-            refused = _staged(connection, work, rows) | _violating(connection, work, rows, sure=True)
+            refused = _staged(connection, work, rows, only_changes=True)
+            refused |= _violating(connection, work, rows, sure=True)
     except psycopg.Error as error:
         if not is_refusal(error):
             raise

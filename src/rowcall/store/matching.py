@@ -19,13 +19,16 @@ _COMPARED_AS: dict[str, LiteralString] = {
 }
 
 
-def match(connection: Connection[Any], layout: Layout, full: Set[str] = frozenset()) -> None:
+def match(
+    connection: Connection[Any], layout: Layout, full: Set[str] = frozenset(), *, only_changes: bool = False
+) -> None:
     """Find the target's row for each staged one, and whether it would change.
 
     The columns of `full` have a value in every row: where that is a whole key, none is looked for by a later one.
+    `only_changes`: nobody will ask for the keys of rows that stay as they are.
     """
     for place, key in enumerate(layout.keys):
-        connection.execute(_match_statement(layout, key, layout.keys[:place]))
+        connection.execute(_match_statement(layout, key, layout.keys[:place], only_changes=only_changes))
         if full >= set(key):
             return
 
@@ -129,17 +132,22 @@ def _without(keys: tuple[tuple[str, ...], ...]) -> Composed:
     return SQL(" AND ").join([SQL("true"), *lacking])
 
 
-def _match_statement(layout: Layout, key: tuple[str, ...], earlier: tuple[tuple[str, ...], ...]) -> Composed:
+def _match_statement(
+    layout: Layout, key: tuple[str, ...], earlier: tuple[tuple[str, ...], ...], *, only_changes: bool
+) -> Composed:
     left = [_without(earlier), *([_UNMATCHED] if earlier else [])]  # a row of the target is matched once
     changed = _changed(layout)
     image = SQL("{} - 'ctid' - 'xmin' - 'tableoid'").format(image_of(layout.target))
+    found = key_of(layout, "t")
+    if only_changes and layout.overwrites:
+        found = SQL("CASE WHEN {} THEN {} END").format(changed, found)
     before = SQL("CASE WHEN {} THEN {} END").format(changed, image) if layout.overwrites else SQL("NULL::jsonb")
     return SQL(
         "INSERT INTO {match} SELECT s.rowcall_number, {key}, t.ctid, t.tableoid, t.xmin, {version}, {changed}, "
         "{before} FROM {stage} s CROSS JOIN {found} WHERE {only}"
     ).format(
         match=MATCH,
-        key=key_of(layout, "t"),
+        key=found,
         version=SQL("t.{}").format(Identifier(layout.version)) if layout.version else SQL("NULL"),
         changed=changed if layout.overwrites else SQL("false"),
         before=before,

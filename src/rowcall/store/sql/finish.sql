@@ -8,7 +8,9 @@ SELECT CASE WHEN j.over THEN coalesce(j.row_count, r.rows) ELSE j.row_count END 
            SELECT coalesce(sum(last_row - first_row + 1), 0)::bigint FROM rowcall.batch b WHERE b.job_id = j.id AND b.state <> 'done')
            ELSE 0 END AS cancelled
 FROM (SELECT *, state IN ('CANCELLED', 'SUPERSEDED', 'REVERTING', 'REVERTED') OR coalesce(paused_from = 'REVERTING', false) AS over FROM rowcall.job) j,
-     LATERAL (SELECT count(*) AS rows FROM rowcall.row r WHERE r.job_id = j.id) r, LATERAL (
+     -- while a plan is shown nothing has ended yet: its rows are counted when it does
+     LATERAL (SELECT CASE WHEN rowcall.shows_plan(j.state, j.paused_from) THEN coalesce(j.row_count, 0)
+                     ELSE (SELECT count(*) FROM rowcall.row r WHERE r.job_id = j.id) END AS rows) r, LATERAL (
     SELECT count(*) AS outcomes,
            count(*) FILTER (WHERE status = 'created' AND v IS NULL) AS created, count(*) FILTER (WHERE status = 'updated' AND v IS NULL) AS updated,
            count(*) FILTER (WHERE status = 'unchanged') AS unchanged, count(*) FILTER (WHERE status = 'skipped') AS skipped,

@@ -107,12 +107,20 @@ SELECT c.relkind = 'r' AND NOT (c.relispartition OR c.relhassubclass OR c.relhas
        EXISTS (
            SELECT FROM pg_trigger g JOIN pg_proc f ON f.oid = g.tgfoid JOIN pg_language l ON l.oid = f.prolang, LATERAL (
                -- the body without comments, texts and what has the words of queries but asks nothing
-               SELECT regexp_replace(f.prosrc, '--[^\n]*|/\*.*?\*/|''[^'']*''|\ydistinct\s+from\y', ' ', 'gi') AS body) b
+               SELECT regexp_replace(f.prosrc, '--[^\n]*|/\*.*?\*/|''[^'']*''|\ydistinct\s+from\y', ' ', 'gi') AS whole) w, LATERAL (
+               -- without rows that it notes elsewhere
+               SELECT regexp_replace(w.whole, '\yinsert\s+into\s+[\w.]+\s*(\([^)]*\)\s*)?values\y', 'values', 'gi') AS body) b
            WHERE g.tgrelid IN (SELECT c.oid UNION ALL SELECT relid FROM pg_partition_tree(c.oid) WHERE relid IS NOT NULL)
                AND NOT g.tgisinternal AND g.tgenabled IN ('O', 'A') AND g.tgtype & 20 <> 0
                AND f.pronamespace <> 'pg_catalog'::regnamespace AND (
                    l.lanname <> 'plpgsql'
                    OR b.body ~* '\y(select|perform|execute|insert|update|delete|merge|from|into|call|query|cursor|open|fetch|table|with)\y'
+                   -- what it notes must not be refused for what was noted before
+                   OR EXISTS (SELECT FROM regexp_matches(w.whole, '\yinsert\s+into\s+([\w.]+)', 'gi') noted (name), to_regclass(name[1]) there
+                              WHERE there IS NULL OR EXISTS (SELECT FROM pg_trigger x WHERE x.tgrelid = there AND NOT x.tgisinternal)
+                                  OR EXISTS (SELECT FROM pg_index i WHERE i.indrelid = there AND (i.indisunique OR i.indisexclusion) AND NOT EXISTS (
+                                      SELECT FROM pg_attribute a WHERE a.attrelid = there AND a.attnum = ANY (i.indkey::int2[])
+                                          AND (a.attidentity <> '' OR a.atthasdef))))
                    OR EXISTS (SELECT FROM regexp_matches(b.body, '([\w.]+)\s*\(', 'g') called (name)
                               WHERE lower(name[1]) NOT IN (SELECT p.proname FROM pg_proc p WHERE p.pronamespace = 'pg_catalog'::regnamespace)
                                   AND NOT lower(name[1]) = ANY ('{{if,elsif,and,or,not,in,any,all,some,case,when,then,else,return,coalesce,nullif,greatest,least,array,row,cast,exists,values,while}}')))
