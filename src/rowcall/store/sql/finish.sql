@@ -65,7 +65,7 @@ ORDER BY row_number LIMIT %(most)s
 -- Whether rows lost against one that was then refused, for something else than that it is there already.
 SELECT EXISTS (
     SELECT FROM rowcall.duplicate d JOIN rowcall.outcome w ON w.job_id = d.job_id AND w.row_number = d.winner
-    WHERE d.job_id = %(id)s AND w.status = 'failed' AND NOT w.issues @> '[{"code": "ALREADY_EXISTS"}]')
+    WHERE d.job_id = %(id)s AND d.fields = %(key)s::text[] AND w.status = 'failed' AND NOT w.issues @> '[{"code": "ALREADY_EXISTS"}]')
 
 -- pass_over --
 -- Of rows that lost against one that was refused, let the next best one win; these and the others that lose against it.
@@ -73,7 +73,7 @@ WITH next AS (
     SELECT d.winner, d.fields,
            CASE WHEN d.winner < min(d.row_number) THEN min(d.row_number) ELSE max(d.row_number) END AS row_number
     FROM rowcall.duplicate d JOIN rowcall.outcome w ON w.job_id = d.job_id AND w.row_number = d.winner
-    WHERE d.job_id = %(id)s AND w.status = 'failed' AND NOT w.issues @> '[{"code": "ALREADY_EXISTS"}]'
+    WHERE d.job_id = %(id)s AND d.fields = %(key)s::text[] AND w.status = 'failed' AND NOT w.issues @> '[{"code": "ALREADY_EXISTS"}]'
     GROUP BY d.winner, d.fields
 ), winning AS (
     DELETE FROM rowcall.duplicate d USING next WHERE d.job_id = %(id)s AND d.row_number = next.row_number RETURNING d.row_number
