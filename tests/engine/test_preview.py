@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any, LiteralString
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from psycopg import Connection
 
@@ -332,6 +332,18 @@ _ROWS = st.lists(
 )
 
 
+@example(
+    rows=[
+        ("1", "a", "A", "Rome"),
+        ("1", "c", "B", "Oslo"),
+        ("4", "c", "A", ""),
+        ("1", "b", "A", ""),
+        ("4", "a", "", "Rome"),
+    ],
+    kind="update",
+    batch_rows=4,
+    watched=False,
+)
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=_ROWS, kind=st.sampled_from(sorted(IMPORTERS)), batch_rows=st.sampled_from([1, 4, 100]), watched=st.booleans()
