@@ -70,16 +70,16 @@ SELECT EXISTS (
 -- pass_over --
 -- Of rows that lost against one that was refused, let the next best one win; these and the others that lose against it.
 WITH next AS (
-    SELECT d.winner, d.fields,
+    SELECT d.winner,
            CASE WHEN d.winner < min(d.row_number) THEN min(d.row_number) ELSE max(d.row_number) END AS row_number
     FROM rowcall.duplicate d JOIN rowcall.outcome w ON w.job_id = d.job_id AND w.row_number = d.winner
     WHERE d.job_id = %(id)s AND d.fields = %(key)s::text[] AND w.status = 'failed' AND NOT w.issues @> '[{"code": "ALREADY_EXISTS"}]'
-    GROUP BY d.winner, d.fields
+    GROUP BY d.winner
 ), winning AS (
     DELETE FROM rowcall.duplicate d USING next WHERE d.job_id = %(id)s AND d.row_number = next.row_number RETURNING d.row_number
 ), losing AS (
     UPDATE rowcall.duplicate d SET winner = next.row_number FROM next
-    WHERE d.job_id = %(id)s AND (d.winner, d.fields) = (next.winner, next.fields) AND d.row_number <> next.row_number
+    WHERE d.job_id = %(id)s AND d.fields = %(key)s::text[] AND d.winner = next.winner AND d.row_number <> next.row_number
     RETURNING d.row_number
 )
 SELECT row_number FROM winning UNION ALL SELECT row_number FROM losing ORDER BY row_number
