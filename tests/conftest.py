@@ -66,7 +66,12 @@ def server() -> Generator[Server]:
 
 
 def pytest_configure() -> None:
-    """No test asks a server whose certificate somebody signed: reading all who might have takes each client 20 ms."""
+    """Spare every test what takes time and tells nothing.
+
+    No test asks a server whose certificate somebody signed, and reading all who might have takes each client 20 ms.
+    Handing frames of ten rows from thread to thread takes Polars three times as long as working on them.
+    """
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
     if "PYTEST_XDIST_WORKER" not in os.environ:  # these have it from us
         first, end, _ = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----\n")
         folder = tempfile.TemporaryDirectory()

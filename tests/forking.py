@@ -196,9 +196,7 @@ def _main(command: list[str]) -> None:
 
 def _leave(status: int) -> None:
     """End as an interpreter does, but for taking apart what the other process loaded: that takes longest of all."""
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            thread.join()
+    threading._shutdown()  # pools are told first, then all threads are waited for
     atexit._run_exitfuncs()
     for file in (sys.stdout, sys.stderr):
         with suppress(OSError):

@@ -1,10 +1,7 @@
 """A server that is killed while a file comes: no job without its file, no file without its job (FAULTS.md, K1–K3)."""
 
 import base64
-import os
-import signal
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Generator
@@ -21,7 +18,8 @@ import pytest
 from rowcall.store.db import Database
 from rowcall.store.files.filestore import MARK
 
-from ..integration.command import COMMAND
+from ..forking import Forked
+from ..integration.command import serving as a_service
 from .trial import wait_for
 
 CONTENT = b"email,name,role,active\n" + b"".join(b"p%d@example.org,P,reader,true\n" % n for n in range(3_000))
@@ -32,22 +30,19 @@ TUS = {"Tus-Resumable": "1.0.0", "Content-Type": "application/offset+octet-strea
 class Serving:
     """A server in a process of its own."""
 
-    process: subprocess.Popen[str]
+    process: Forked
     url: str
 
     def kill(self) -> None:
-        os.kill(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        self.process.kill()
+        self.process.wait(60)
 
 
 @contextmanager
 def serving(database: Database, data: Path) -> Generator[Serving]:
     settings = {"ROWCALL_DATABASE_URL": database.url, "ROWCALL_DATA_DIR": str(data), "COLUMNS": "200"}
-    command = [COMMAND, "serve", "--port", "0", "--workers", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **settings}) as process:
+    with a_service("--workers", "0", **settings) as (process, url):
         try:
-            assert process.stdout is not None
-            url = process.stdout.readline().rpartition(" ")[2].strip()
             wait_for(lambda: _listens(url))
             yield Serving(process, url)
         finally:

@@ -1,15 +1,17 @@
 """Runs the `rowcall` command as a user does, and measures what it took."""
 
 import os
+import signal
 import sys
 import tempfile
 import threading
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from ..forking import forked
+from ..forking import Forked, forked
 
 COMMAND = Path(sys.executable).parent / "rowcall"
 
@@ -44,6 +46,19 @@ def rowcall(*arguments: str | Path, stdin: bytes = b"", **environment: str) -> D
         out.seek(0)
         err.seek(0)
         return Done(status, out.read().decode(), err.read().decode(), process.memory / 1024)
+
+
+@contextmanager
+def serving(*options: str, **environment: str) -> Generator[tuple[Forked, str]]:
+    """A service that goes on while the test asks it something, and its address. It is told to stop at the end."""
+    service = forked(["rowcall", "serve", "--port", "0", *options], {**os.environ, **environment}, stderr=2)
+    assert service.stdout is not None
+    with service.stdout:
+        try:
+            yield service, service.stdout.readline().decode().split()[-1]
+        finally:
+            service.send_signal(signal.SIGTERM)
+            service.wait(60)
 
 
 def _feed(pipe: BinaryIO, content: bytes) -> None:

@@ -3,10 +3,9 @@
 import os
 import pty
 import select
-import subprocess
 import time
 
-from .command import COMMAND
+from ..forking import forked
 from .workspace import Workspace
 
 DOWN, ENTER, ESCAPE, CONTROL_C = b"\x1b[B", b"\r", b"\x1b", b"\x03"
@@ -19,14 +18,8 @@ class Terminal:
     def __init__(self, workspace: Workspace, *arguments: str) -> None:
         self.master, slave = pty.openpty()
         environment = {**os.environ, **workspace.environment, "TERM": "xterm", "COLUMNS": "120", "LINES": "40"}
-        self.process = subprocess.Popen(
-            [COMMAND, *arguments],
-            cwd=workspace.folder,
-            env=environment,
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            start_new_session=True,
+        self.process = forked(
+            ["rowcall", *arguments], environment, stdin=slave, stdout=slave, stderr=slave, folder=workspace.folder
         )
         os.close(slave)
         self.seen = ""

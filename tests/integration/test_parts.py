@@ -2,10 +2,8 @@
 
 import base64
 import hashlib
-import os
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -21,7 +19,8 @@ from rowcall.store.files.filestore import StoredFile
 from rowcall.store.files.parts import Parts
 from rowcall.store.files.pieces import Pieces
 
-from .command import COMMAND
+from ..forking import Forked
+from .command import serving
 from .s3 import CREDENTIALS, s3_server
 
 MB = 1 << 20
@@ -187,17 +186,10 @@ def test_an_upload_that_is_given_up_leaves_no_parts(store: BucketStore) -> None:
 
 
 @contextmanager
-def serving(database: Database, folder: Path, **settings: str) -> Generator[tuple[subprocess.Popen[str], httpx.Client]]:
-    environment = {**os.environ, "ROWCALL_DATABASE_URL": database.url, "ROWCALL_DATA_DIR": str(folder), **settings}
-    command = [COMMAND, "serve", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as service:
-        try:
-            assert service.stdout is not None
-            url = service.stdout.readline().split()[-1]
-            with httpx.Client(base_url=url, timeout=60) as client:
-                yield service, client
-        finally:
-            service.terminate()
+def served(database: Database, folder: Path, **settings: str) -> Generator[tuple[Forked, httpx.Client]]:
+    environment = {"ROWCALL_DATABASE_URL": database.url, "ROWCALL_DATA_DIR": str(folder), **settings}
+    with serving(**environment) as (process, url), httpx.Client(base_url=url, timeout=60) as client:
+        yield process, client
 
 
 @pytest.mark.parametrize("kind", ["folder", "bucket"])
@@ -210,14 +202,14 @@ def test_k1_a_server_that_is_killed_has_kept_what_was_durable(
         settings = {"ROWCALL_FILE_STORE": f"s3://parts/{tmp_path.name}", "ROWCALL_S3_ENDPOINT": endpoint}
     told = ",".join(f"{name} {base64.b64encode(value).decode()}" for name, value in (("importer", b"users"),))
     begin = {**TUS, "Upload-Length": str(len(CONTENT)), "Upload-Metadata": told}
-    with serving(database, tmp_path, **settings) as (service, client):
+    with served(database, tmp_path, **settings) as (service, client):
         place = client.post("/v1/uploads", headers=begin).headers["location"]
         with sending_some(client, place, CONTENT[: 20 * MB]):
             while not (kept := offset_of(client, place)):
                 time.sleep(0.1)
             service.send_signal(signal.SIGKILL)
-            service.wait()
-    with serving(database, tmp_path, **settings) as (_, client):
+            service.wait(60)
+    with served(database, tmp_path, **settings) as (_, client):
         offset = offset_of(client, place)
         assert kept <= offset <= 20 * MB
         answer = client.patch(place, headers={**TUS, "Upload-Offset": str(offset)}, content=CONTENT[offset:])

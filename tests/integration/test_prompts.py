@@ -1,13 +1,10 @@
 """`rowcall import` asks at a terminal where it isn't sure, and waits elsewhere: columns, values, plan."""
 
-import os
-import subprocess
 from collections.abc import Generator
-from contextlib import contextmanager
 
 import pytest
 
-from .command import COMMAND
+from .command import serving
 from .terminal import CONTROL_C, DOWN, ENTER, ESCAPE, Terminal
 from .workspace import Workspace
 
@@ -55,26 +52,13 @@ def travels(workspace: Workspace) -> Workspace:
     return workspace
 
 
-@contextmanager
-def served(workspace: Workspace) -> Generator[str]:
-    """The address of a service with a worker."""
-    environment = {**os.environ, **workspace.environment}
-    command = [COMMAND, "serve", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as service:
-        try:
-            assert service.stdout is not None
-            yield service.stdout.readline().split()[-1]
-        finally:
-            service.terminate()
-
-
 @pytest.fixture(params=["here", "there"])
 def where(request: pytest.FixtureRequest, travels: Workspace) -> Generator[list[str]]:
     """The options for commands that work here, or have a server work."""
     if request.param == "here":
         yield []
     else:
-        with served(travels) as url:
+        with serving(**travels.environment) as (_, url):
             yield ["--server", url]
 
 
@@ -238,7 +222,7 @@ def test_programs_at_a_terminal_are_not_asked(travels: Workspace) -> None:
 
 
 def test_a_service_tells_the_same_where_nobody_sits(travels: Workspace) -> None:
-    with served(travels) as url:
+    with serving(**travels.environment) as (_, url):
         file = travels.file("code,country_id", "a,Gondor")
         done = travels.run("import", file, "--into", "visits", "--server", url)
         number, _ = latest(travels)
