@@ -196,7 +196,7 @@ def _main(command: list[str]) -> None:
 
 def _leave(status: int) -> None:
     """End as an interpreter does, but for taking apart what the other process loaded: that takes longest of all."""
-    threading._shutdown()  # pools are told first, then all threads are waited for
+    vars(threading)["_shutdown"]()  # pools are told first, then all threads are waited for
     atexit._run_exitfuncs()
     for file in (sys.stdout, sys.stderr):
         with suppress(OSError):
