@@ -92,7 +92,7 @@ def test_a_preview_tells_exactly_what_the_undo_does(database: Database) -> None:
     guards = st.none() | st.dictionaries(_ID, st.sampled_from(["raise", "drop"]), max_size=4)
 
     @settings(
-        max_examples=15,
+        max_examples=25,
         phases=[Phase.generate],
         deadline=None,
         derandomize=True,
