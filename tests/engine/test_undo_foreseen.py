@@ -3,7 +3,7 @@
 from typing import Any, LiteralString
 
 import pytest
-from hypothesis import HealthCheck, Phase, event, given, settings
+from hypothesis import HealthCheck, Phase, event, example, given, settings
 from hypothesis import strategies as st
 
 from rowcall import Integer, Text, Update
@@ -40,6 +40,20 @@ ROWS = st.lists(st.tuples(_ID, _CODE, _PARENT, st.just("")), min_size=1, max_siz
 LINES = st.lists(
     st.tuples(_ID, _CODE, _PARENT, st.sampled_from(["", "", "", *map(str, range(1, 10))])), min_size=2, max_size=9
 )
+KEPT_FOR_ONE_THAT_IS_REFUSED: dict[str, Any] = {
+    "known": [(7, "b", "3", "")],
+    "lines": [(2, "", "", ""), (1, "", "2", ""), (4, "", "", "1"), (7, "", "", "4")],
+    "deeds": [],
+    "guards": {4: "raise", 7: "drop"},
+    "at_once": 1,
+}
+KEPT_FOR_TWO_REASONS: dict[str, Any] = {
+    "known": [(9, "a", "", "")],
+    "lines": [(1, "", "", ""), (2, "", "", "1"), (3, "", "", "2"), (9, "b", "", "")],
+    "deeds": [("depend", 1), ("depend", 2)],
+    "guards": {3: "raise", 2: "raise"},
+    "at_once": 1,
+}
 DEEDS: dict[str, LiteralString] = {
     "take": "INSERT INTO t (id, code) SELECT 100 + n, (ARRAY['a', 'b', 'c', 'd'])[1 + n %% 4] FROM (VALUES (%s)) v (n) "
     "ON CONFLICT DO NOTHING",
@@ -93,13 +107,15 @@ def test_a_preview_tells_exactly_what_the_undo_does(database: Database) -> None:
 
     @settings(
         max_examples=25,
-        phases=[Phase.generate],
+        phases=[Phase.explicit, Phase.generate],
         deadline=None,
         derandomize=True,
         database=None,
         suppress_health_check=[HealthCheck.too_slow],
     )
     @given(known=ROWS, lines=LINES, deeds=deeds, guards=guards, at_once=st.sampled_from([1, 3, 1_000]))
+    @example(**KEPT_FOR_ONE_THAT_IS_REFUSED)
+    @example(**KEPT_FOR_TWO_REASONS)
     def foresees(
         known: list[Row], lines: list[Row], deeds: list[tuple[str, int]], guards: dict[int, str] | None, at_once: int
     ) -> None:

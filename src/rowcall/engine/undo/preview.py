@@ -14,7 +14,7 @@ from rowcall.model import Code
 from rowcall.store import jobs, undos
 from rowcall.store.grid import Wanted
 from rowcall.store.jobs import Job
-from rowcall.store.undoing.blocking import block
+from rowcall.store.undoing.blocking import block, tell_blocked
 from rowcall.store.undoing.doubting import may_be_refused
 from rowcall.store.undoing.finding import find, follow_chains, one_fits
 from rowcall.store.undoing.slices import Undoing, prepare
@@ -101,6 +101,7 @@ def _looked(connection: Connection[Any], job: Job, what: Undoing) -> tuple[UndoP
         find(connection, what, _all_of(job), lock=False)
         follow_chains(connection)
         block(connection, what)
+        tell_blocked(connection, what)
         found: dict[tuple[str | None, bool], int] = {
             (result, created): count for result, created, count in counted(connection)
         }

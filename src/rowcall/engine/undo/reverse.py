@@ -14,7 +14,7 @@ from rowcall.engine.refusals import is_refusal, issue_of_undo
 from rowcall.store import undos
 from rowcall.store.copying import jsonb_text
 from rowcall.store.trial import try_in_halves
-from rowcall.store.undoing.blocking import block
+from rowcall.store.undoing.blocking import block, tell_blocked
 from rowcall.store.undoing.finding import find
 from rowcall.store.undoing.slices import Undoing, count_done, left, refuse
 from rowcall.store.undoing.writing import attempt, delete_at_once, differing, statements
@@ -65,6 +65,7 @@ def take_slice(connection: Connection[Any], what: Undoing, undo: Undo, piece: Sl
     find(connection, what, piece, lock=True, kept_by=undo.number if again else None)
     block(connection, what)
     _reverse(connection, what)
+    tell_blocked(connection, what)
     undos.record(connection, undo, piece)
 
 

@@ -79,18 +79,22 @@ SELECT (SELECT count(*) FROM due), (SELECT count(*) FROM due WHERE tid IS NOT NU
 UPDATE pg_temp.rowcall_undoing u SET result = NULL, issue = NULL FROM pg_temp.rowcall_undoing x
 WHERE u.result = 'changed' AND x.result IS NULL AND x.key = u.key AND x.seen = u.stamp AND x.row_number <> u.row_number
 
+-- undoing_unblock --
+-- What was found to be in the way.
+DELETE FROM pg_temp.rowcall_blocking
+
 -- undoing_blocking --
 -- The rows that a foreign key refers to, with how often.
 INSERT INTO pg_temp.rowcall_blocking
 SELECT u.row_number, jsonb_build_object('table', {name}, 'constraint', {constraint}, 'rows', count(*)),
        CASE count(*) WHEN 1 THEN {one} ELSE count(*) || {several} END
 FROM pg_temp.rowcall_undoing u CROSS JOIN {target} JOIN {table} d ON {refers}
-WHERE u.created AND u.result IS NULL AND {stays}
+WHERE u.created AND {which} AND {stays}
 GROUP BY u.row_number
 
 -- undoing_stays --
 -- That a row `d` of the target will still refer to another when all is taken back.
-NOT EXISTS (
+(d.ctid, d.tableoid) <> (u.tid, u.part) AND NOT EXISTS (
     SELECT FROM pg_temp.rowcall_undoing x
     WHERE x.tid = d.ctid AND x.part = d.tableoid AND x.result IS NULL AND (x.created OR EXISTS (
         SELECT FROM rowcall.outcome o
@@ -106,7 +110,7 @@ SELECT u.row_number, jsonb_build_object('table', {name}, 'constraint', NULL, 'jo
 FROM pg_temp.rowcall_undoing u CROSS JOIN {target} JOIN {own} d ON {same} AND d.{version} > t.{version}
 LEFT JOIN (SELECT b.stamp, min(j.number) AS number FROM rowcall.batch b JOIN rowcall.job j ON j.id = b.job_id
            WHERE j.organisation_id = (SELECT organisation_id FROM rowcall.job WHERE id = {job}) GROUP BY 1) w ON w.stamp = d.xmin
-WHERE u.created AND u.result IS NULL AND NOT EXISTS (
+WHERE u.created AND {which} AND NOT EXISTS (
     SELECT FROM pg_temp.rowcall_undoing x
     WHERE x.tid = d.ctid AND x.part = d.tableoid AND x.result IS NULL AND x.created)
 GROUP BY u.row_number, w.number
@@ -114,7 +118,7 @@ GROUP BY u.row_number, w.number
 -- undoing_unseen --
 -- Rows of which it can't be seen whether something refers to them.
 INSERT INTO pg_temp.rowcall_blocking
-SELECT u.row_number, {told}::jsonb, {said} FROM pg_temp.rowcall_undoing u WHERE u.created AND u.result IS NULL
+SELECT u.row_number, {told}::jsonb, {said} FROM pg_temp.rowcall_undoing u WHERE u.created AND {which}
 
 -- undoing_blocked --
 -- Rows that something refers to stay, and it is said what.
@@ -123,7 +127,7 @@ UPDATE pg_temp.rowcall_undoing u SET result = 'blocked', issue = jsonb_build_obj
 FROM (SELECT row_number, string_agg(said, '; ' ORDER BY said) AS said, jsonb_agg(told ORDER BY said) AS told,
              bool_and(told ->> 'constraint' IS NULL) AS versions
       FROM pg_temp.rowcall_blocking GROUP BY 1) f
-WHERE u.row_number = f.row_number AND u.result IS NULL
+WHERE u.row_number = f.row_number AND {which}
 
 -- undoing_differing --
 -- The columns in which rows to be restored differ from what they were, with how many do.
