@@ -12,6 +12,7 @@ from psycopg.sql import SQL, Composable
 
 from rowcall.store.db import Database
 from rowcall.store.grid import Wanted
+from rowcall.store.migrate import MIGRATIONS
 from rowcall.store.queries import query
 from rowcall.store.targets import describe
 from rowcall.store.undoing.doubting import doubting
@@ -158,6 +159,71 @@ def test_an_undo_reads_no_row_for_each_other_whatever_statistics_know(filled: Co
             found: list[Any] = cursor.execute(explain, given if "%(" in select.as_string() else None).fetchall()
             assert rows_read(found[0][0]["Plan"]) < 20 * 500, found
         assert count_done(filled) == 500
+
+
+KNOWN = "SELECT tablename FROM pg_stats WHERE schemaname = 'rowcall' AND attname = 'job_id'"
+NEW = """
+    INSERT INTO rowcall.job (id, number, importer, config, file_sha256, file_name, account, state)
+        VALUES (md5('new')::uuid, 'BU0', 'things', '{}', repeat('a', 64), 'a.csv', 'me', 'PROCESSING');
+    INSERT INTO rowcall.batch (job_id, number, first_row, last_row, state, created, failed)
+        SELECT md5('new')::uuid, n, n * 200 - 199, n * 200, 'done', 100, 100 FROM generate_series(1, 5) n;
+    INSERT INTO rowcall.row (job_id, number, line, cells)
+        SELECT md5('new')::uuid, n, n, ARRAY[n::text] FROM generate_series(1, 1000) n;
+    INSERT INTO rowcall.outcome (job_id, row_number, status)
+        SELECT md5('new')::uuid, n, CASE WHEN n % 2 = 0 THEN 'failed' ELSE 'created' END::rowcall.status
+        FROM generate_series(1, 1000) n;
+"""
+"""Another job that they know nothing of."""
+EVERY = {
+    "first": 1,
+    "last": 1000,
+    "statuses": [],
+    "code": None,
+    "field": None,
+    "text": "1",
+    "edited": False,
+    "most": 1000,
+}
+WHOLE: dict[str, dict[str, Any]] = {
+    "recount_batches": EVERY,
+    "balance": {},
+    "rows_to_show": EVERY,
+    "failed_to_show": EVERY,
+    "cells_to_replace": {**EVERY, "position": 0, "find": "1", "with": "2", "part": True, "open": [], "numbers": None},
+    "add_retries": {**EVERY, "numbers": None},
+    "issue_counts": {},
+    "rows_without_outcome": {},
+    "outcomes_without_row": {},
+    "counters_off": {},
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_job_that_statistics_know_nothing_of_is_read_once(filled: Connection[Any], name: str) -> None:
+    """It was taken for a single row, and all of its outcomes were read for each: minutes for 200,000 rows."""
+    filled.execute(NEW)
+    given = {"id": UUID("22af645d-1859-cb5c-a6da-0c484f1f37ea"), **WHOLE[name]}  # md5 of new
+    explain = SQL("EXPLAIN (ANALYZE, FORMAT JSON) ") + SQL(query(name).replace("{order}", "1"))
+    found = filled.cursor(row_factory=scalar_row).execute(explain, given).fetchone()
+    assert 900 < rows_read(found[0]["Plan"]) < 25 * 1000, found
+
+
+def test_no_statistics_are_made_of_jobs(filled: Connection[Any]) -> None:
+    """In whatever table: they are always of earlier ones."""
+    made = """
+        SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+        WHERE c.relnamespace = 'rowcall'::regnamespace AND c.relkind = 'r'
+          AND a.attname = 'job_id' AND a.attstattarget IS DISTINCT FROM 0"""
+    assert filled.execute(made).fetchall() == []
+    assert filled.execute(KNOWN).fetchall() == []
+
+
+def test_statistics_of_jobs_that_were_made_before_are_removed(filled: Connection[Any]) -> None:
+    filled.execute("ALTER TABLE rowcall.row ALTER COLUMN job_id SET STATISTICS 100; ANALYZE rowcall.row")
+    assert filled.execute(KNOWN).fetchall() == [("row",)]
+    filled.execute((MIGRATIONS / "0028_no_job_statistics.sql").read_bytes())
+    filled.execute("ANALYZE rowcall.row")
+    assert filled.execute(KNOWN).fetchall() == []
 
 
 NO_ROWS = {"statuses": ["failed"], "code": None, "field": None, "text": None, "edited": False, "most": 100}

@@ -823,3 +823,14 @@ BEGIN
             AND (SELECT current_setting('rowcall.account', true)) = '*')$own$, name);
     END LOOP;
 END $$;
+
+-- What statistics say of jobs is always of earlier ones: PostgreSQL would take a job that it doesn't know for one row, and
+-- read all rows of the job for each of them. Without statistics it takes every job for a part of the table.
+DO $$
+DECLARE name text;
+BEGIN
+    FOR name IN SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'job_id'
+                WHERE c.relnamespace = 'rowcall'::regnamespace AND c.relkind = 'r' LOOP
+        EXECUTE format('ALTER TABLE rowcall.%I ALTER COLUMN job_id SET STATISTICS 0', name);
+    END LOOP;
+END $$;
