@@ -34,7 +34,7 @@ full_page_writes = off
 synchronous_commit = off
 max_wal_size = 256MB
 shared_buffers = 128MB
-autovacuum_naptime = 10s
+autovacuum_naptime = 60s
 """
 
 

@@ -46,6 +46,7 @@ _TABLES = st.integers(1, 4).flatmap(lambda width: st.lists(st.lists(_CELL, min_s
 @given(rows=_TABLES)
 @example(rows=[["=1+1", "-5"], ["'=x", None], ["", "x"]])
 @example(rows=[[""], [None], [" "], ["x"]])
+@example(rows=[["=1+1"], ["-5"], ["-5"]])
 @example(rows=[["0;"], ["1;"], ["a;b"]])
 @example(rows=[["'=1+1", "'=1+1"], ["=2", "'x'"], ["'", "=3"]])
 def test_round_trip(target: str, rows: list[list[str | None]]) -> None:

@@ -127,6 +127,7 @@ def test_words_above_codes_are_the_header() -> None:
         (["ada@example.org", "grace@example.org"], None),
         (["e-mail", "ada@example.org", "grace@example.org"], 0),
         (["Report of March", "amount", "1", "2", "3"], 1),
+        (["amount", "none yet", "-5", "-5"], 0),
         (["red", "blue", "red"], None),
         (["true", "false", "true"], None),
         (["name"], 0),

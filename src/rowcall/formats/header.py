@@ -17,6 +17,7 @@ _CANDIDATES = 50  # rows from the top that may be the header
 _JUDGED_COLUMNS = 256  # the first ones tell enough, and a sheet may have 16,384
 _MAJORITY = 0.8  # of a column's filled cells are of its kind
 _KNOWN = 2  # words that a reader expects make a header; one may be a value
+_TITLE = 3  # words that make a title: fewer above a text and numbers are a name above values, one of which is a text
 _LONG = 64  # characters; a heading in a table of texts is rarely longer than that and than everything below it
 
 _NOTHING = frozenset({"", "-", "--", "n/a", "na", "#n/a", "null", "none", "nan", "?"})
@@ -141,7 +142,8 @@ class _Table:
             return index
         if self.width == 1:
             rest = {row[0] for row in self.kinds[following + 1 :] if row}
-            return following if len(rest) == 1 and rest <= _VALUES and len(self.texts) > following + 2 else index
+            valued = len(rest) == 1 and rest <= _VALUES and len(self.texts) > following + 2
+            return following if valued and len(self.texts[index][0].split()) >= _TITLE else index
         names = [cell for cell in self.texts[index] if cell]
         doubled = len(set(names)) * 2 <= len(names)
         doubtful = min(self._votes(index)) < 0 <= min(self._votes(following))
