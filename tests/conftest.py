@@ -82,8 +82,8 @@ def pytest_configure() -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are processors: tests also wait."""
-    return (os.cpu_count() or 1) + 1
+    """Two more than there are processors: tests also wait."""
+    return (os.cpu_count() or 1) + 2
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
