@@ -35,8 +35,8 @@ _CLIENT: dict[str, Any] = {
 }
 
 # The server's side: values mean the same everywhere, and the claims of a client that vanished are free in seconds.
-# Rows are looked up by key or place, thousands at a time: that must not turn into a scan of the whole target. Nor is any
-# statement worth compiling: what PostgreSQL expects of a job's size is a guess.
+# Rows are looked up by key or place, thousands at a time: that must not turn into a scan of the whole target.
+# Nor is any statement worth compiling: what PostgreSQL expects of a job's size is a guess.
 # Set by a statement, not at connecting: poolers such as PgBouncer refuse options that they don't know.
 _NOTICED = {
     "tcp_keepalives_idle": "2",
