@@ -18,7 +18,12 @@ from .importing import run_import, sql
 from .round_trips import assert_same, brought_back, content, exported, scaffolded
 
 FORMATS = list(WriteFormat)
-_SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
+_SLOW = [
+    HealthCheck.too_slow,
+    HealthCheck.data_too_large,
+    HealthCheck.large_base_example,
+    HealthCheck.function_scoped_fixture,
+]
 TYPES = """
     CREATE TYPE mood AS ENUM ('glad', 'so so', 'Glad');
     CREATE DOMAIN share AS numeric(5, 4) CHECK (VALUE <= 1);
@@ -72,9 +77,9 @@ ROWS = st.lists(
 @settings(max_examples=2, phases=[Phase.generate], deadline=None, suppress_health_check=_SLOW)
 @given(rows=ROWS)
 @pytest.mark.parametrize("kind", FORMATS)
-def test_any_table_comes_back(kept_database: Database, kind: WriteFormat, rows: list[tuple[Any, ...]]) -> None:
+def test_any_table_comes_back(database: Database, kind: WriteFormat, rows: list[tuple[Any, ...]]) -> None:
     names = [f"c{place}" for place, _ in enumerate(COLUMNS)]
-    with kept_database.connect() as connection:
+    with database.connect() as connection:
         connection.execute("DROP TABLE IF EXISTS t; DROP TYPE IF EXISTS mood; DROP DOMAIN IF EXISTS share")
         connection.execute(TYPES)
         listed = ", ".join(f"{name} {type_}" for name, type_ in zip(names, COLUMNS, strict=True))
@@ -83,10 +88,10 @@ def test_any_table_comes_back(kept_database: Database, kind: WriteFormat, rows: 
         insert = f"INSERT INTO t VALUES (%s, {casts})".encode()
         connection.cursor().executemany(insert, [(number, *row) for number, row in enumerate(rows, 1)])
         connection.execute(f"INSERT INTO t (id, {names[0]}) VALUES (0, 'nothing else')".encode())
-    before = content(kept_database)
-    result = brought_back(kept_database, kind)
+    before = content(database)
+    result = brought_back(database, kind)
     assert result.told == ["unchanged"] * len(before), [outcome.issues for outcome in result.outcomes.values()]
-    assert content(kept_database) == before
+    assert content(database) == before
 
 
 @pytest.mark.parametrize("kind", FORMATS)
