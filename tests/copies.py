@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import Any, LiteralString
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL, Identifier
 
 from rowcall.store.db import Database
@@ -95,10 +96,10 @@ class Copy:
     """A copy of a template, with whom it can be used."""
 
     def __init__(self, server: str, url: str, template: str) -> None:
-        self._server, self._name = server, psycopg.conninfo.conninfo_to_dict(url)["dbname"]
+        self._server, self._name = server, Identifier(str(conninfo_to_dict(url)["dbname"]))
         with psycopg.connect(server, autocommit=True) as connection:
             make = SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy")
-            connection.execute(make.format(Identifier(str(self._name)), Identifier(template)))
+            connection.execute(make.format(self._name, Identifier(template)))
         self._uses = 0
         self._stack = ExitStack()
         self.database = self._stack.enter_context(Database(url).keeping())
@@ -134,4 +135,4 @@ class Copy:
     def drop(self) -> None:
         self.close()
         with psycopg.connect(self._server, autocommit=True) as connection:
-            connection.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(str(self._name))))
+            connection.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(self._name))

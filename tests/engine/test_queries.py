@@ -174,7 +174,7 @@ NEW = """
         FROM generate_series(1, 1000) n;
 """
 """Another job that they know nothing of."""
-EVERY = {
+EVERY: dict[str, Any] = {
     "first": 1,
     "last": 1000,
     "statuses": [],

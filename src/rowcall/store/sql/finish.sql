@@ -39,17 +39,18 @@ FROM rowcall.row r LEFT JOIN planned p ON p.row_number = r.number WHERE r.job_id
 -- The counts of a job's batches from its outcomes, of those that have rows between first and last.
 UPDATE rowcall.batch b SET created = c.created, updated = c.updated, unchanged = c.unchanged, skipped = c.skipped, failed = c.failed,
     reverted = c.reverted, stamp = c.stamp
-FROM (
-    SELECT x.number,
-           count(*) FILTER (WHERE o.status = 'created' AND v IS NULL) AS created,
+FROM rowcall.batch x CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE o.status = 'created' AND v IS NULL) AS created,
            count(*) FILTER (WHERE o.status = 'updated' AND v IS NULL) AS updated,
            count(*) FILTER (WHERE o.status = 'unchanged') AS unchanged, count(*) FILTER (WHERE o.status = 'skipped') AS skipped,
            count(*) FILTER (WHERE o.status = 'failed') AS failed, count(v.row_number) AS reverted,
            (array_agg(o.xmin ORDER BY o.at DESC, o.row_number))[1] AS stamp
-    FROM rowcall.batch x JOIN rowcall.outcome o ON o.job_id = x.job_id AND o.row_number BETWEEN x.first_row AND x.last_row
-    LEFT JOIN rowcall.reversal v ON v.job_id = o.job_id AND v.row_number = o.row_number AND v.result IN ('deleted', 'restored')
-    WHERE x.job_id = %(id)s AND x.last_row >= %(first)s AND x.first_row <= %(last)s GROUP BY x.number) c
-WHERE b.job_id = %(id)s AND b.number = c.number
+    FROM rowcall.outcome o LEFT JOIN LATERAL (
+        SELECT * FROM rowcall.reversal v
+        WHERE v.job_id = o.job_id AND v.row_number = o.row_number AND v.result IN ('deleted', 'restored') OFFSET 0) v ON true
+    WHERE o.job_id = x.job_id AND o.row_number BETWEEN x.first_row AND x.last_row) c
+WHERE x.job_id = %(id)s AND x.last_row >= %(first)s AND x.first_row <= %(last)s AND c.stamp IS NOT NULL
+  AND b.job_id = x.job_id AND b.number = x.number
 
 -- failed_for_want --
 -- Rows that failed because a row of the same table was not there, or not yet changed. Those that wait are left out.
