@@ -93,7 +93,7 @@ SELECT count(*), sum(hashtextextended(each::text, 0)) FROM (
 
 
 class Copy:
-    """A copy of a template, with whom it can be used."""
+    """A database that is a copy of a template, and can be made one again."""
 
     def __init__(self, server: str, url: str, template: str) -> None:
         self._server, self._name = server, Identifier(str(conninfo_to_dict(url)["dbname"]))
@@ -104,6 +104,7 @@ class Copy:
         self._stack = ExitStack()
         self.database = self._stack.enter_context(Database(url).keeping())
         self._session = self._stack.enter_context(psycopg.connect(url, autocommit=True))
+        self._session.execute("SET lock_timeout TO '5s'")  # somebody may be in the midst of something for ever
         self._session.execute(_CLEAN)
         self._session.execute(_FILLED)
         found = self._session.execute(
