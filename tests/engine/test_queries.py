@@ -191,21 +191,28 @@ WHOLE: dict[str, dict[str, Any]] = {
     "failed_to_show": EVERY,
     "cells_to_replace": {**EVERY, "position": 0, "find": "1", "with": "2", "part": True, "open": [], "numbers": None},
     "add_retries": {**EVERY, "numbers": None},
-    "issue_counts": {},
-    "rows_without_outcome": {},
-    "outcomes_without_row": {},
-    "counters_off": {},
 }
+PROOFS: dict[str, dict[str, Any]] = {"rows_without_outcome": {}, "outcomes_without_row": {}, "counters_off": {}}
 
 
-def test_a_job_that_statistics_know_nothing_of_is_read_once(filled: Connection[Any]) -> None:
+LITTLE = """
+    UPDATE pg_class SET reltuples = 1, relpages = 100000
+    WHERE relnamespace = 'rowcall'::regnamespace AND relkind = 'r' AND relname <> 'job'
+"""
+"""PostgreSQL is to expect hardly a row in any table, as where retention has emptied them."""
+
+
+@pytest.mark.parametrize("expected", ["", LITTLE], ids=["other jobs", "nothing"])
+def test_a_job_that_statistics_know_nothing_of_is_read_once(filled: Connection[Any], expected: str) -> None:
     """It was taken for a single row, and all of its outcomes were read for each: minutes for 200,000 rows."""
-    filled.execute(NEW)
     job, cursor = UUID("22af645d-1859-cb5c-a6da-0c484f1f37ea"), filled.cursor(row_factory=scalar_row)  # md5 of new
-    for name, given in WHOLE.items():
-        explain = SQL("EXPLAIN (ANALYZE, FORMAT JSON) ") + SQL(query(name).replace("{order}", "1"))
-        found: Any = cursor.execute(explain, {"id": job, **given}).fetchone()
-        assert 900 < rows_read(found[0]["Plan"]) < 25 * 1000, (name, found)
+    with filled.transaction(force_rollback=True):
+        filled.execute(NEW)
+        filled.execute(expected.encode())
+        for name, given in (WHOLE if expected else WHOLE | PROOFS).items():  # before its proofs, doctor has some made
+            explain = SQL("EXPLAIN (ANALYZE, FORMAT JSON) ") + SQL(query(name).replace("{order}", "1"))
+            found: Any = cursor.execute(explain, {"id": job, **given}).fetchone()
+            assert 900 < rows_read(found[0]["Plan"]) < 25 * 1000, (name, found)
 
 
 def test_no_statistics_are_made_of_jobs(filled: Connection[Any]) -> None:

@@ -439,12 +439,13 @@ CREATE FUNCTION rowcall.problems_left(problems jsonb, corrected integer[]) RETUR
 $$;
 
 -- Rows as they count: as they came in, with the corrections laid over them.
+-- Each row is looked up by itself (OFFSET 0): where PostgreSQL expects few, it would read all of a job for each row.
 CREATE VIEW rowcall.edited_row WITH (security_invoker = true) AS
 SELECT r.job_id, r.number, r.line, coalesce(e.cells, r.cells) AS cells,
        CASE WHEN e.cells IS NULL THEN r.problems ELSE e.problems END AS problems,
        CASE WHEN e.cells IS NOT NULL THEN r.cells END AS original, coalesce(e.revision, 0) AS revision
 FROM rowcall.row r
-LEFT JOIN rowcall.row_edit e ON e.job_id = r.job_id AND e.row_number = r.number;
+LEFT JOIN LATERAL (SELECT * FROM rowcall.row_edit e WHERE e.job_id = r.job_id AND e.row_number = r.number OFFSET 0) e ON true;
 
 -- The jobs that hold a scope, whoever brought them; whether one has begun to write. Requests ask about their own organisation.
 CREATE FUNCTION rowcall.active_in_scope(of_organisation uuid, of_importer text, of_scope text)
@@ -630,10 +631,10 @@ SELECT r.job_id, r.number, r.line, r.cells,
        o.before, o.result, coalesce(v.at, o.at) AS at, r.original, r.revision
 FROM rowcall.edited_row r
 JOIN rowcall.job j ON j.id = r.job_id
-LEFT JOIN rowcall.outcome o ON o.job_id = r.job_id AND o.row_number = r.number
-    AND (o.attempt > 0 OR rowcall.shows_plan(j.state, j.paused_from))
-LEFT JOIN rowcall.retry t ON t.job_id = r.job_id AND t.row_number = r.number
-LEFT JOIN rowcall.reversal v ON v.job_id = r.job_id AND v.row_number = r.number;
+LEFT JOIN LATERAL (SELECT * FROM rowcall.outcome o WHERE o.job_id = r.job_id AND o.row_number = r.number
+    AND (o.attempt > 0 OR rowcall.shows_plan(j.state, j.paused_from)) OFFSET 0) o ON true
+LEFT JOIN LATERAL (SELECT * FROM rowcall.retry t WHERE t.job_id = r.job_id AND t.row_number = r.number OFFSET 0) t ON true
+LEFT JOIN LATERAL (SELECT * FROM rowcall.reversal v WHERE v.job_id = r.job_id AND v.row_number = r.number OFFSET 0) v ON true;
 
 -- Whether some session has a job to itself.
 CREATE FUNCTION rowcall.is_worked_on(job uuid) RETURNS boolean LANGUAGE sql STABLE AS $$

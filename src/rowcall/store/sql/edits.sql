@@ -40,7 +40,7 @@ SELECT row_number FROM rowcall.row_edit WHERE job_id = %(id)s AND row_number = A
 -- lost_to_edited --
 -- Those of some rows that lost against another row of the file which was corrected since, with that one.
 SELECT d.row_number, d.winner FROM rowcall.duplicate d
-JOIN rowcall.row_edit e ON e.job_id = d.job_id AND e.row_number = d.winner
+CROSS JOIN LATERAL (SELECT FROM rowcall.row_edit e WHERE e.job_id = d.job_id AND e.row_number = d.winner OFFSET 0) e
 WHERE d.job_id = %(id)s AND d.row_number = ANY (%(numbers)s)
 
 -- row_to_edit --
@@ -60,7 +60,8 @@ WHERE job_id = %(id)s AND row_number = %(number)s ORDER BY revision DESC, positi
 SELECT e.account, count(*) AS rows, sum((
            SELECT count(*) FROM generate_series(1, cardinality(e.cells)) place
            WHERE e.cells[place] IS DISTINCT FROM r.cells[place]))::bigint AS cells
-FROM rowcall.row_edit e JOIN rowcall.row r ON r.job_id = e.job_id AND r.number = e.row_number
+FROM rowcall.row_edit e
+CROSS JOIN LATERAL (SELECT r.cells FROM rowcall.row r WHERE r.job_id = e.job_id AND r.number = e.row_number OFFSET 0) r
 WHERE e.job_id = %(id)s AND e.cells IS NOT NULL GROUP BY e.account ORDER BY rows DESC, e.account
 
 -- duplicates_around --
@@ -123,7 +124,8 @@ SELECT k.line, k.cells, s.number AS row_number,
        CASE WHEN cardinality(%(open)s::text[]) > 0 AND s.status <> ALL (%(open)s::text[]) THEN 'ROW_DONE'
             WHEN (k.attempt, k.revision) IS DISTINCT FROM (s.attempt::int, s.revision) THEN 'STALE_ROW_KEY' END AS late
 FROM known k
-LEFT JOIN rowcall.row_status s ON s.job_id = %(id)s AND s.number = k.row_number AND k.code IS NULL
+LEFT JOIN LATERAL (
+    SELECT * FROM rowcall.row_status s WHERE s.job_id = %(id)s AND s.number = k.row_number AND k.code IS NULL OFFSET 0) s ON true
 
 -- find_returned --
 -- The cells of those that differ from what counts now. A blank is like nothing, line ends are like each other, and a text

@@ -15,8 +15,9 @@ FROM (SELECT *, state IN ('CANCELLED', 'SUPERSEDED', 'REVERTING', 'REVERTED') OR
            count(*) FILTER (WHERE status = 'created' AND v IS NULL) AS created, count(*) FILTER (WHERE status = 'updated' AND v IS NULL) AS updated,
            count(*) FILTER (WHERE status = 'unchanged') AS unchanged, count(*) FILTER (WHERE status = 'skipped') AS skipped,
            count(*) FILTER (WHERE status = 'failed') AS failed, count(v.row_number) AS reverted
-    FROM rowcall.outcome o LEFT JOIN rowcall.reversal v
-        ON v.job_id = o.job_id AND v.row_number = o.row_number AND v.result IN ('deleted', 'restored')
+    FROM rowcall.outcome o LEFT JOIN LATERAL (
+        SELECT * FROM rowcall.reversal v
+        WHERE v.job_id = o.job_id AND v.row_number = o.row_number AND v.result IN ('deleted', 'restored') OFFSET 0) v ON true
     WHERE o.job_id = j.id AND (o.attempt > 0 OR rowcall.shows_plan(j.state, j.paused_from))) o, LATERAL (
     SELECT coalesce(sum(n) FILTER (WHERE p.implied = 'created'), 0)::bigint AS created,
            coalesce(sum(n) FILTER (WHERE p.implied = 'unchanged'), 0)::bigint AS unchanged
@@ -28,12 +29,14 @@ WHERE j.id = %(id)s
 
 -- not_applied --
 -- Of a job that is all or nothing and has failures, the other rows are skipped; that is how it ends.
-WITH planned AS (DELETE FROM rowcall.outcome WHERE job_id = %(id)s AND attempt = 0 RETURNING row_number, status, issues)
+WITH forgotten AS (DELETE FROM rowcall.outcome WHERE job_id = %(id)s AND attempt = 0)
 INSERT INTO rowcall.outcome (job_id, row_number, status, issues)
 SELECT r.job_id, r.number, CASE WHEN p.status = 'failed' THEN p.status ELSE 'skipped' END,
        CASE WHEN p.status IN ('failed', 'skipped') THEN p.issues ELSE jsonb_build_array(jsonb_build_object(
            'code', 'NOT_APPLIED', 'message', 'Other rows of this file failed, and it is imported as a whole or not at all.')) END
-FROM rowcall.row r LEFT JOIN planned p ON p.row_number = r.number WHERE r.job_id = %(id)s
+FROM rowcall.row r LEFT JOIN LATERAL (
+    SELECT * FROM rowcall.outcome p WHERE p.job_id = r.job_id AND p.row_number = r.number AND p.attempt = 0 OFFSET 0) p ON true
+WHERE r.job_id = %(id)s
 
 -- recount_batches --
 -- The counts of a job's batches from its outcomes, of those that have rows between first and last.
@@ -65,7 +68,8 @@ ORDER BY row_number LIMIT %(most)s
 -- passed_over --
 -- Whether rows lost against one that was then refused, for something else than that it is there already.
 SELECT EXISTS (
-    SELECT FROM rowcall.duplicate d JOIN rowcall.outcome w ON w.job_id = d.job_id AND w.row_number = d.winner
+    SELECT FROM rowcall.duplicate d
+    CROSS JOIN LATERAL (SELECT * FROM rowcall.outcome w WHERE w.job_id = d.job_id AND w.row_number = d.winner OFFSET 0) w
     WHERE d.job_id = %(id)s AND d.fields = %(key)s::text[] AND w.status = 'failed' AND NOT w.issues @> '[{"code": "ALREADY_EXISTS"}]')
 
 -- pass_over --
@@ -73,7 +77,8 @@ SELECT EXISTS (
 WITH next AS (
     SELECT d.winner,
            CASE WHEN d.winner < min(d.row_number) THEN min(d.row_number) ELSE max(d.row_number) END AS row_number
-    FROM rowcall.duplicate d JOIN rowcall.outcome w ON w.job_id = d.job_id AND w.row_number = d.winner
+    FROM rowcall.duplicate d
+    CROSS JOIN LATERAL (SELECT * FROM rowcall.outcome w WHERE w.job_id = d.job_id AND w.row_number = d.winner OFFSET 0) w
     WHERE d.job_id = %(id)s AND d.fields = %(key)s::text[] AND w.status = 'failed' AND NOT w.issues @> '[{"code": "ALREADY_EXISTS"}]'
     GROUP BY d.winner
 ), winning AS (

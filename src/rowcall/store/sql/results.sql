@@ -30,9 +30,10 @@ ORDER BY {order} LIMIT %(most)s
 -- The same of failed rows only, which have an index of their own.
 SELECT r.number AS row, r.line, o.status::text, o.issues, r.cells, o.target_key, o.attempt, o.at,
        r.original, r.revision, NULL AS changes
-FROM rowcall.outcome o JOIN rowcall.edited_row r ON r.job_id = o.job_id AND r.number = o.row_number
+FROM rowcall.outcome o
+CROSS JOIN LATERAL (SELECT * FROM rowcall.edited_row r WHERE r.job_id = o.job_id AND r.number = o.row_number OFFSET 0) r
 WHERE o.job_id = %(id)s AND o.row_number BETWEEN %(first)s AND %(last)s AND o.status = 'failed'
-  AND NOT EXISTS (SELECT FROM rowcall.retry t WHERE t.job_id = o.job_id AND t.row_number = o.row_number)
+  AND NOT EXISTS (SELECT FROM rowcall.retry t WHERE t.job_id = o.job_id AND t.row_number = o.row_number OFFSET 0)
   AND (NOT %(edited)s OR r.original IS NOT NULL)
   AND (%(text)s::text IS NULL OR EXISTS (SELECT FROM unnest(r.cells) cell WHERE strpos(lower(cell), lower(%(text)s)) > 0))
   AND ((%(code)s::text IS NULL AND %(field)s::text IS NULL) OR EXISTS (
@@ -50,7 +51,7 @@ FROM (
     WHERE o.job_id = %(id)s AND o.issues IS NOT NULL AND (o.attempt > 0 OR rowcall.shows_plan(j.state, j.paused_from))
     UNION ALL
     SELECT v.row_number, o.status::text, jsonb_build_array(v.issue) FROM rowcall.reversal v
-    JOIN rowcall.outcome o ON o.job_id = v.job_id AND o.row_number = v.row_number
+    CROSS JOIN LATERAL (SELECT o.status FROM rowcall.outcome o WHERE o.job_id = v.job_id AND o.row_number = v.row_number OFFSET 0) o
     WHERE v.job_id = %(id)s AND v.issue IS NOT NULL) o, jsonb_array_elements(o.issues) issue
 GROUP BY 1, 2, 3 ORDER BY count DESC, code, field
 

@@ -6,14 +6,14 @@ WHERE o.job_id = %(id)s AND o.status IN ('failed', 'skipped')
   AND (cardinality(%(statuses)s::text[]) = 0 OR o.status::text = ANY (%(statuses)s::text[]))
   AND (%(numbers)s::bigint[] IS NULL OR o.row_number = ANY (%(numbers)s::bigint[]))
   AND (NOT %(edited)s OR EXISTS (
-      SELECT FROM rowcall.row_edit e WHERE e.job_id = o.job_id AND e.row_number = o.row_number AND e.cells IS NOT NULL))
+      SELECT FROM rowcall.row_edit e WHERE e.job_id = o.job_id AND e.row_number = o.row_number AND e.cells IS NOT NULL OFFSET 0))
   AND ((%(code)s::text IS NULL AND %(field)s::text IS NULL) OR EXISTS (
       SELECT FROM jsonb_array_elements(o.issues) issue
       WHERE (%(code)s::text IS NULL OR issue ->> 'code' = %(code)s)
         AND (%(field)s::text IS NULL OR %(field)s = ANY (string_to_array(issue ->> 'field', ', ')))))
   AND (%(text)s::text IS NULL OR EXISTS (
       SELECT FROM rowcall.edited_row r, unnest(r.cells) cell
-      WHERE r.job_id = o.job_id AND r.number = o.row_number AND strpos(lower(cell), lower(%(text)s)) > 0))
+      WHERE r.job_id = o.job_id AND r.number = o.row_number AND strpos(lower(cell), lower(%(text)s)) > 0 OFFSET 0))
 ON CONFLICT DO NOTHING
 
 -- next_retries --

@@ -112,7 +112,7 @@ def which_rows(which: Wanted) -> Composed:
         conditions.append(
             SQL(
                 "EXISTS (SELECT FROM rowcall.edited_row r, unnest(r.cells) cell WHERE r.job_id = o.job_id "
-                "AND r.number = o.row_number AND strpos(lower(cell), lower({})) > 0)"
+                "AND r.number = o.row_number AND strpos(lower(cell), lower({})) > 0 OFFSET 0)"
             ).format(Value(which.text))
         )
     return SQL(" AND ").join(conditions)
