@@ -1,7 +1,7 @@
 """Cells are corrected over rows that never change, verified at once, and only those rows run again (X3, C7, D4)."""
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, LiteralString
 
 import pytest
 
@@ -18,6 +18,7 @@ from rowcall import (
     Status,
     Text,
     Update,
+    Version,
     WholeFileImporter,
 )
 from rowcall.engine import moves
@@ -315,6 +316,57 @@ def test_a_wrong_correction_of_all_or_nothing_can_be_taken_back(table: Database,
     desk.undo(2, revision=1)
     assert desk.run().state is State.VALIDATED
     assert desk.submit().values("id") == [1, 2]
+
+
+PRICES = """
+    CREATE TABLE price (code text, version int, amount int CHECK (amount >= 0), PRIMARY KEY (code, version));
+    CREATE TABLE paid (code text PRIMARY KEY, amount int CHECK (amount >= 0));
+    CREATE TABLE stock (code text PRIMARY KEY, amount int CHECK (amount >= 0), note text, UNIQUE (amount, note))
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "options"),
+    [("price", {"on_match": Version()}), ("paid", {"atomic": True}), ("paid", {}), ("stock", {})],
+    ids=["versions", "all or nothing", "alone", "unforeseen"],
+)
+@pytest.mark.parametrize("cells", [{"amount": "6"}, {"amount": "5"}, {"code": "b"}], ids=["other", "same", "key"])
+def test_equal_rows_are_decided_as_before_when_a_correction_is_taken_back(
+    database: Database, tmp_path: Path, target: LiteralString, options: Any, cells: Any
+) -> None:
+    sql(database, PRICES)
+    options = {"on_match": Update(), "flow": Flow(preview=True), **options}
+    importer = declared(target, key="code", code=Text(), amount=Integer(), **options)
+    desk = Desk(database, tmp_path, importer, "code,amount\na,5\na,3\n")
+    planned = desk.result().told
+    assert planned == ["skipped DUPLICATE_IN_FILE", "created"]
+    desk.edit(1, **cells)
+    desk.run()
+    if desk.row(1).revision:
+        desk.undo(1, revision=1)
+        desk.run()
+    assert desk.result().told == planned
+    assert desk.submit().told == planned
+    assert sql(database, f"SELECT code, amount FROM {target}") == [("a", 3)]
+
+
+@pytest.mark.parametrize(("cells", "number"), [({"amount": "6"}, 1), ({"amount": "-4"}, 2)])
+@pytest.mark.parametrize("there", ["", "INSERT INTO paid VALUES ('a', 9)"])
+def test_the_next_of_equal_rows_counts_where_the_database_refuses_the_one_that_is_corrected_or_stays(
+    database: Database, tmp_path: Path, cells: Any, number: int, there: LiteralString
+) -> None:
+    sql(database, f"{PRICES}; {there}")
+    importer = declared("paid", key="code", on_match=Update(), flow=Flow(preview=True), code=Text(), amount=Integer())
+    desk = Desk(database, tmp_path, importer, f"code,amount\na,5\na,{-3 if number == 1 else 3}\nb,1\n")
+    desk.edit(number, **cells)
+    desk.run()
+    planned = desk.result().told
+    assert planned == ["updated" if there else "created", "failed CHECK_VIOLATION", "created"]
+    assert desk.submit().told == planned
+    assert sql(database, "SELECT amount FROM paid ORDER BY code") == [
+        (int(cells["amount"]) if number == 1 else 5,),
+        (1,),
+    ]
 
 
 def test_what_is_all_or_nothing_and_through_is_asked_for_nothing_that_is_refused(

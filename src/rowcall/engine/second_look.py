@@ -77,10 +77,10 @@ def _round(connection: Connection[Any], work: Work, check: Callable[[], None]) -
 
 
 def _some_passed_over(connection: Connection[Any], work: Work) -> bool:
-    return connection.execute(query("passed_over"), _of_key(work)).fetchone() == (True,)
+    return connection.execute(query("passed_over"), of_key(work)).fetchone() == (True,)
 
 
-def _of_key(work: Work) -> dict[str, Any]:
+def of_key(work: Work) -> dict[str, Any]:
     """Rows that are equal by another unique value may mean the same row of the target as one that is written."""
     return {"id": work.job.id, "key": list(work.importer.keys[0]) if work.importer.keys else []}
 
@@ -89,7 +89,7 @@ def _give_chances(connection: Connection[Any], work: Work, check: Callable[[], N
     """Try the next best of rows that lost against one that the target then refused; whether there were any."""
     with connection.transaction():
         connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        numbers = [number for (number,) in connection.execute(query("pass_over"), _of_key(work))]
+        numbers = [number for (number,) in connection.execute(query("pass_over"), of_key(work))]
         for at in range(0, len(numbers), _AT_ONCE):
             check()
             _again(connection, work, numbers[at : at + _AT_ONCE])

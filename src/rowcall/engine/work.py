@@ -57,7 +57,7 @@ class Work:
     """Nothing stays but the outcomes."""
     scratch: Scratch
     edited: bool = False
-    """Rows have corrections: they are read as they count now, not as they came in."""
+    """Rows were corrected: they are read as they count now, and which of equal ones counts is decided by that."""
     planned: bool = False
     """There is a plan that somebody has agreed to, to which the commit has to keep."""
 

@@ -64,7 +64,7 @@ def lay_over_row(
 
 
 def has_edits(connection: Connection[Any], job_id: UUID) -> bool:
-    """Whether corrections are laid over rows of a job."""
+    """Whether rows of a job were corrected, also if all of it is taken back."""
     return connection.execute(query("has_edits"), {"id": job_id}).fetchone() == (True,)
 
 

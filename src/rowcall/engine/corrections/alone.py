@@ -11,9 +11,10 @@ from rowcall.engine.commit import Route, apply, planned
 from rowcall.engine.items import asked_nobody
 from rowcall.engine.judge import duplicates, judge_rows, numbered
 from rowcall.engine.outcomes import outcomes_frame
-from rowcall.engine.second_look import refers_to_itself
+from rowcall.engine.second_look import of_key, refers_to_itself
 from rowcall.engine.work import NO_TARGET, Work
 from rowcall.importer import WholeFileImporter
+from rowcall.model import Code, Status
 from rowcall.store import staging
 from rowcall.store.queries import query
 from rowcall.store.rows import RowBatch
@@ -44,3 +45,11 @@ def try_alone(connection: Connection[Any], work: Work, numbers: Sequence[int]) -
         connection.execute(query("take_back"), {"id": work.job.id, "numbers": list(numbers)})
         apply(connection, replace(work, dry=False), batch, judged, Route.ISOLATED)
         return planned(connection, work, batch, numbers)
+
+
+def hands_over(connection: Connection[Any], work: Work, outcomes: pl.DataFrame) -> bool:
+    """Whether one of these rows is refused that others of them lost against: the next best of those counts then."""
+    there = pl.col("issues").str.contains(f'"{Code.ALREADY_EXISTS.value}"', literal=True).fill_null(False)
+    refused = outcomes.filter((pl.col("status") == Status.FAILED.value) & ~there)["row_number"].to_list()
+    given = {**of_key(work), "numbers": outcomes["row_number"].to_list(), "refused": refused}
+    return bool(refused) and connection.execute(query("hands_over"), given).fetchone() == (True,)

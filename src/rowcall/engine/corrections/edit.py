@@ -12,7 +12,7 @@ import msgspec
 import polars as pl
 from psycopg import Connection
 
-from rowcall.engine.corrections.alone import stand_alone, try_alone
+from rowcall.engine.corrections.alone import hands_over, stand_alone, try_alone
 from rowcall.engine.duplicates import KeySet, decide_again, key_sets, same_as
 from rowcall.engine.judge import duplicates, judge_rows, numbered
 from rowcall.engine.moves import as_a_whole, require
@@ -165,10 +165,11 @@ def _verified(
     alone = not waits or stand_alone(work)
     around = _around(connection, work, before, changed) if waits and alone else [number]
     alone = alone and len(around) <= _AROUND
-    with connection.transaction(force_rollback=not waits):  # what was decided of the file stays, once it is through
+    # what was decided of the file stays, once it is through, and until all of it is decided anew
+    with connection.transaction(force_rollback=not (waits and alone)):
         outcomes = _tried(connection, work, around if alone else [number])
     if waits and alone:
-        alone = _replanned(connection, work, around, outcomes)
+        alone = not hands_over(connection, work, outcomes) and _replanned(connection, work, around, outcomes)
     if not alone:
         job = plan_again(connection, job)
     status, issues = outcomes.filter(pl.col("row_number") == number).select("status", "issues").row(0)

@@ -30,8 +30,8 @@ laid AS (
 SELECT (SELECT count(*) FROM each) AS rows, (SELECT count(*) FROM changed) AS cells
 
 -- has_edits --
--- Whether corrections are laid over rows of a job.
-SELECT EXISTS (SELECT FROM rowcall.row_edit WHERE job_id = %(id)s AND cells IS NOT NULL)
+-- Whether rows of a job were corrected, also if all of it is taken back.
+SELECT EXISTS (SELECT FROM rowcall.row_edit WHERE job_id = %(id)s)
 
 -- edited_of --
 -- Those of some rows that have corrections.

@@ -72,6 +72,12 @@ SELECT EXISTS (
     CROSS JOIN LATERAL (SELECT * FROM rowcall.outcome w WHERE w.job_id = d.job_id AND w.row_number = d.winner OFFSET 0) w
     WHERE d.job_id = %(id)s AND d.fields = %(key)s::text[] AND w.status = 'failed' AND NOT w.issues @> '[{"code": "ALREADY_EXISTS"}]')
 
+-- hands_over --
+-- Whether any of some rows lost against one that is refused.
+SELECT EXISTS (
+    SELECT FROM rowcall.duplicate
+    WHERE job_id = %(id)s AND row_number = ANY (%(numbers)s) AND fields = %(key)s::text[] AND winner = ANY (%(refused)s))
+
 -- pass_over --
 -- Of rows that lost against one that was refused, let the next best one win; these and the others that lose against it.
 WITH next AS (
