@@ -1,6 +1,12 @@
 """`rowcall undo` as a user runs it."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+
+from rowcall.model import State
+from rowcall.store import jobs
 
 from .test_prompts import Terminal
 from .test_retention import aged, imported, removed
@@ -29,6 +35,27 @@ def test_an_import_is_taken_back(workspace: Workspace) -> None:
     assert (last.status, "is REVERTED" in last.out) == (0, True)
     again = workspace.run("undo", number, "--yes")
     assert (again.status, again.err.startswith("WRONG_STATE")) == (1, True)
+
+
+def test_what_a_server_took_is_taken_back_where_no_worker_is(workspace: Workspace) -> None:
+    number = workspace.json("import", workspace.many(range(3)), "--into", "people")["number"]
+    workspace.ask("UPDATE rowcall.job SET background = true")
+    workspace.ask("UPDATE people SET name = 'mine' WHERE email = 'p1@example.org'")
+    done = workspace.json("undo", number, "--yes", status=2)
+    assert (done["deleted"], done["changed"], done["state"]) == (2, 1, "COMPLETED")
+
+
+def test_the_end_of_an_undo_is_waited_for_where_a_worker_has_it(workspace: Workspace) -> None:
+    number = workspace.json("import", workspace.many(range(3)), "--into", "people")["number"]
+    with workspace.database.connect() as worker, ThreadPoolExecutor(1) as pool:
+        assert jobs.lock(worker, jobs.get_job(worker, number).id)
+        undo = pool.submit(workspace.run, "undo", number, "--yes")
+        while jobs.get_job(worker, number).state is not State.REVERTING:
+            assert not undo.done()
+            time.sleep(0.02)
+        jobs.unlock(worker, jobs.get_job(worker, number).id)
+        told = undo.result()
+    assert (told.status, "is REVERTED" in told.out) == (0, True)
 
 
 def test_it_is_asked_at_a_terminal_whether_that_is_meant(workspace: Workspace) -> None:

@@ -24,10 +24,10 @@ from rowcall.engine.preview.documents import preview_of
 from rowcall.engine.receipt import receipt_of
 from rowcall.engine.undo.preview import preview_undo
 from rowcall.engine.undo.take_back import undo_of
-from rowcall.errors import RowcallError
+from rowcall.errors import Final, RowcallError
 from rowcall.importer import Importer
 from rowcall.importer.registry import Registry, load_registry
-from rowcall.model import WORKING
+from rowcall.model import WORKING, Code
 from rowcall.store import jobs
 from rowcall.store.db import Database, open_database
 from rowcall.store.fingerprints import check_of
@@ -243,12 +243,18 @@ class Local(LocalColumns, LocalValues):
         return self._moved(job, back)
 
     def wait(self, job: str) -> answers.Job:
-        """The job when this process has done what it can: jobs in the background are for workers."""
+        """The job when it has ended, or waits. This process works on it, unless a worker does."""
         from rowcall.engine.run import Run, run_job
 
         now = jobs.get_job(self._connection, job)
-        if now.state in WORKING and not now.background:
-            now = run_job(Run(self._database, load_registry().importer(now.importer), self._settings), now)
+        while now.state in WORKING:
+            try:
+                now = run_job(Run(self._database, load_registry().importer(now.importer), self._settings), now)
+                break
+            except Final as error:
+                if error.code is not Code.JOB_BUSY:
+                    raise
+            now = jobs.get_job(self._connection, job)
         return told_job(now, jobs.counts_of(self._connection, now), self._importer(now))
 
     def undo_receipt(self, job: str) -> UndoReceipt:

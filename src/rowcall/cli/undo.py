@@ -64,7 +64,7 @@ def undo(
 
 
 def _ended(at: Desk, job: str) -> UndoReceipt:
-    """What the undo did, when it is through; or what it has done so far, if others go on with it."""
+    """What the undo did, when it is through."""
     now = at.wait(job)
     if now.error:
         raise now.error.failure()
