@@ -104,6 +104,8 @@ def left_alone(connection: Connection[Any], work: Work, numbers: Sequence[int], 
 
 def _rows(work: Work, good: pl.DataFrame) -> pl.DataFrame:
     rows = target_columns(work, good).insert_column(0, good["number"].alias("rowcall_number"))
+    if work.layout.keys:  # in its order, an index is looked into in half the time
+        rows = rows.sort(work.layout.keys[0], maintain_order=True)
     if not work.importer.once:
         return rows
     return rows.with_columns(row_keys(work.layout.keys, text_columns(rows)).alias("rowcall_key"))

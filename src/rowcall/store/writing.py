@@ -128,7 +128,7 @@ def add_outcomes(
     connection.execute(
         SQL(
             "INSERT INTO rowcall.outcome (job_id, row_number, status, target_key, issues, before, result, seen) "
-            "SELECT {job}, outcome.* FROM ({outcomes}) outcome"
+            "SELECT {job}, outcome.* FROM ({outcomes}) outcome ORDER BY row_number"
         ).format(
             job=Value(job_id),  # no parameter: a percent sign in a column's name would be taken for one
             outcomes=outcomes_of(layout, key_fields, changes=changes),
