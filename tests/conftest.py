@@ -17,22 +17,15 @@ from .database import Server, installed
 
 _AROUND = ("tests/api/", "tests/integration/", "tests/engine/")
 _SAID = (
-    "duplicates",
     "grants",
     "identity",
-    "matching",
-    "missing",
     "odd_tables",
     "queries",
     "refusals",
     "round_trips",
-    "same_rows",
     "schema",
-    "undo",
-    "undo_jobs",
-    "undo_refused",
 )
-"""Tests of the engine in which it depends on the server what is said to it, or what it answers."""
+"""Tests of the engine that are about the server: its catalogs, types, plans, and what it says when it refuses."""
 
 
 @pytest.fixture(scope="session", params=installed())

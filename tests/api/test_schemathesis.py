@@ -26,7 +26,7 @@ from rowcall.worker.worker import Worker
 
 from .town import USERS, make_keys, prepared, served
 
-EXAMPLES = os.environ.get("SCHEMATHESIS_EXAMPLES", "3")
+EXAMPLES = os.environ.get("SCHEMATHESIS_EXAMPLES", "2")
 SEED = os.environ.get("SCHEMATHESIS_SEED", "20261116")
 HOOKS = Path(__file__).with_name("schemathesis_hooks.py")
 UPLOAD = {"Tus-Resumable": "1.0.0", "Upload-Length": "100", "Upload-Metadata": "importer dXNlcnM="}
