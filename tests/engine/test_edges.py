@@ -117,3 +117,28 @@ def test_what_a_column_would_round_is_told_instead(database: Database) -> None:
     assert result.told == [*["failed TOO_PRECISE"] * 5, "created"]
     assert result.issue(1).message == "12345 is no multiple of 100, and its column keeps nothing finer."
     assert result.issue(3).message.endswith("has a fraction of a second, and its column keeps whole ones.")
+
+
+def test_domains_demand_what_those_below_them_do(database: Database) -> None:
+    sql(
+        database,
+        """
+        CREATE TYPE mood AS ENUM ('glad', 'sad');
+        CREATE DOMAIN money1 AS numeric(6, 2); CREATE DOMAIN price AS money1;
+        CREATE DOMAIN moment1 AS timestamp(0); CREATE DOMAIN moment AS moment1;
+        CREATE DOMAIN word1 AS varchar(3) NOT NULL; CREATE DOMAIN word2 AS word1; CREATE DOMAIN word AS word2;
+        CREATE DOMAIN small1 AS smallint; CREATE DOMAIN small AS small1;
+        CREATE DOMAIN mood1 AS mood; CREATE DOMAIN feeling AS mood1;
+        CREATE DOMAIN days1 AS date[]; CREATE DOMAIN days AS days1;
+        CREATE TABLE t (id int PRIMARY KEY, v price, at moment, word word, n small, mood feeling, days days);
+        """,
+    )
+    fields = {"v": Decimal(), "at": DateTime(), "word": Text(), "n": Integer(), "mood": Text(), "days": List()}
+    importer = declared("t", key="id", on_match=Update(), id=Integer(), **fields)
+    text = (
+        "id,v,at,word,n,mood,days\n1,1.555,,a,,,\n2,,2024-01-01T00:00:00.7,a,,,\n3,,,long,,,\n4,,,a,40000,,\n"
+        '5,,,a,,bad,\n6,,,,,,\n7,1.55,2024-01-01T00:00:01,abc,1,sad,"2024-01-01,2024-01-02"\n'
+    )
+    result = run_import(database, importer, text)
+    codes = ["TOO_PRECISE", "TOO_PRECISE", "TOO_LONG", "TOO_LARGE", "NOT_A_CHOICE", "REQUIRED"]
+    assert result.told == [*(f"failed {code}" for code in codes), "created"]

@@ -178,11 +178,12 @@ def test_views_and_tables_of_the_system_are_not_for_writing(workspace: Workspace
 def test_what_is_written_for_odd_tables_loads_and_imports(workspace: Workspace) -> None:
     workspace.ask("""
         CREATE DOMAIN flagged AS text NOT NULL DEFAULT 'new';
+        CREATE DOMAIN share AS numeric(5, 4); CREATE DOMAIN part AS share;
         CREATE TABLE odd (
             "UserId" int, userid int PRIMARY KEY, number int, number_value int, "Number" int,
             b int CHECK (b > 10 AND b < 5), small int2 CHECK (small > 100000),
             a numeric CHECK (a BETWEEN 0.1 AND 1e400), n numeric CHECK (n < 'NaN'),
-            twice int CHECK (twice > 10 AND twice > 5), flag flagged
+            twice int CHECK (twice > 10 AND twice > 5), flag flagged, part part
         )
     """)
     source = workspace.folder / "importers.py"
@@ -199,6 +200,7 @@ def test_what_is_written_for_odd_tables_loads_and_imports(workspace: Workspace) 
         "n = Decimal()",
         "twice = Integer(min=11, max=2147483647)",
         "flag = Text()",
+        "part = Decimal(places=4)",
     ):
         assert line in lines
     file = workspace.folder / "odd.csv"

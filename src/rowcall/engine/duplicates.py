@@ -94,7 +94,7 @@ def _asked(work: Work, names: tuple[str, ...]) -> Sameness | None:
 
 def _equal_alike(field: Field, column: TargetColumn) -> bool:
     exact = isinstance(field, _EQUAL_ALIKE.get(column.base, Choice if column.labels else ()))
-    rounded = column.base.startswith("timestamp") and "(" in column.type
+    rounded = column.base.startswith("timestamp") and column.scale is not None
     return exact and column.bitwise and not rounded
 
 

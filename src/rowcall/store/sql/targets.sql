@@ -10,11 +10,22 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'rowcall')
 
 -- target_columns --
--- The columns of a table with what they demand; domains are looked through.
+-- The columns of a table with what they demand; domains are looked through, also such over domains and in arrays.
+WITH RECURSIVE below AS (
+    SELECT a.attnum, y.oid, y.typtype, y.typbasetype, greatest(a.atttypmod, y.typtypmod) AS typmod, y.typnotnull, y.typcategory, y.typelem, false AS inside
+    FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid WHERE a.attrelid = {oid} AND a.attnum > 0
+    UNION ALL
+    SELECT b.attnum, y.oid, y.typtype, y.typbasetype, y.typtypmod, y.typnotnull, y.typcategory, y.typelem, b.inside OR b.typtype <> 'd'
+    FROM below b JOIN pg_type y ON y.oid = CASE WHEN b.typtype = 'd' THEN b.typbasetype WHEN b.typcategory = 'A' AND NOT b.inside THEN b.typelem END
+), typed AS (
+    SELECT attnum, max(oid) FILTER (WHERE NOT inside AND typtype <> 'd') AS base, max(oid) FILTER (WHERE inside AND typtype <> 'd') AS element,
+           max(typmod) FILTER (WHERE NOT inside) AS typmod, bool_or(typnotnull) FILTER (WHERE NOT inside) AS not_null
+    FROM below GROUP BY attnum
+)
 SELECT a.attname AS name,
        format_type(a.atttypid, a.atttypmod) AS type,
        base.typname AS base,
-       a.attnotnull OR t.typnotnull AS not_null,
+       a.attnotnull OR m.not_null AS not_null,
        CASE WHEN a.attidentity <> '' THEN format('nextval(%L::regclass)', pg_get_serial_sequence(a.attrelid::regclass::text, a.attname))
             WHEN a.attgenerated = '' THEN coalesce(pg_get_expr(d.adbin, d.adrelid), pg_get_expr(t.typdefaultbin, 0)) END AS "default",
        a.attgenerated <> '' AS generated,
@@ -38,10 +49,9 @@ SELECT a.attname AS name,
        col_description(a.attrelid, a.attnum) AS comment
 FROM pg_attribute a
 JOIN pg_type t ON t.oid = a.atttypid
-JOIN pg_type base ON base.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
-JOIN pg_type e ON e.oid = CASE WHEN base.typcategory = 'A' AND base.typelem <> 0 THEN base.typelem ELSE base.oid END
-JOIN pg_type k ON k.oid = CASE WHEN e.typtype = 'd' THEN e.typbasetype ELSE e.oid END
-CROSS JOIN LATERAL (SELECT CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END AS typmod) m
+JOIN typed m ON m.attnum = a.attnum
+JOIN pg_type base ON base.oid = m.base
+JOIN pg_type k ON k.oid = coalesce(m.element, m.base)
 LEFT JOIN pg_collation o ON o.oid = a.attcollation
 LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 WHERE a.attrelid = {oid} AND a.attnum > 0 AND NOT a.attisdropped
