@@ -142,3 +142,4 @@ def test_domains_demand_what_those_below_them_do(database: Database) -> None:
     result = run_import(database, importer, text)
     codes = ["TOO_PRECISE", "TOO_PRECISE", "TOO_LONG", "TOO_LARGE", "NOT_A_CHOICE", "REQUIRED"]
     assert result.told == [*(f"failed {code}" for code in codes), "created"]
+    assert run_import(database, importer, text).told[-1] == "unchanged"

@@ -8,7 +8,7 @@ from typing import Any, LiteralString, cast
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from rowcall import DateTime, Final, Importer, Integer, Json, Text, Update
+from rowcall import DateTime, Decimal, Final, Importer, Integer, Json, Text, Update
 from rowcall.engine.doctor import Verdict, verify_job
 from rowcall.formats import ReadOptions
 from rowcall.model import Code, Mode, State
@@ -94,23 +94,77 @@ def test_index_whose_expression_raises_fails_its_row(database: Database, batch_r
     assert [told.split()[0] for told in result.told] == ["created", "failed", "created"]
 
 
+_IGNORING_CASE: LiteralString = """
+    CREATE COLLATION nd (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+    CREATE DOMAIN alike AS text COLLATE nd;
+    CREATE DOMAIN several AS alike[];
+"""
+_TYPES = """
+    CREATE TYPE took AS (what text, how_long interval);
+    CREATE TYPE marked AS (at point, more json);
+    CREATE TYPE mood AS ENUM ('glad', 'sad');
+    CREATE DOMAIN feeling AS mood;
+    CREATE DOMAIN any_json AS json;
+    CREATE DOMAIN some_json AS any_json;
+"""
+
+
 @pytest.mark.parametrize(
     ("kind", "old", "new"),
     [
         ("interval", "1 mon", "30 days"),
+        ("interval[]", "{24:00:00}", '{"1 day"}'),
         ("circle", "<(0,0),1>", "<(5,5),1>"),
+        ("float8", "0", "-0"),
+        ("jsonb", '{"a": 1.0}', '{"a": 1.00}'),
+        ("text COLLATE nd", "a", "A"),
+        ("text[] COLLATE nd", "{a}", "{A}"),
+        ("alike", "a", "A"),
+        ("several", "{a}", "{A}"),
+        ("took", '(a,"1 mon")', '(a,"30 days")'),
+        # these have no equality
         ("json", '{"a":1}', '{"a":2}'),
+        ("json[]", '{"{\\"a\\":1}"}', '{"{\\"a\\": 1}"}'),
+        ("some_json", '{"a":1}', '{"a": 1}'),
+        ("point[]", '{"(1,2)"}', '{"(1,3)"}'),
+        ("marked", '("(1,2)",1)', '("(1,3)",1)'),
+        ("jsonpath", '$."a"', '$."b"'),
+        ("pg_snapshot", "10:20:10", "10:20:11"),
+        ("feeling", "glad", "sad"),
     ],
 )
 def test_values_that_differ_are_changes_whatever_their_type_calls_equal(
     database: Database, kind: str, old: str, new: str
 ) -> None:
+    if "nd" in kind or kind in ("alike", "several"):
+        if not sql(database, "SELECT 1 FROM pg_collation WHERE collname = 'und-x-icu'"):
+            pytest.skip("this PostgreSQL comes without ICU")
+        sql(database, _IGNORING_CASE)
+    sql(database, _TYPES)
     sql(database, cast("LiteralString", f"CREATE TABLE t (id int PRIMARY KEY, x {kind})"))
     sql(database, cast("LiteralString", f"INSERT INTO t VALUES (1, '{old}')"))
     importer = declared("t", key="id", on_match=Update(), **ID, x=Text())
     for value, told in ((old, "unchanged"), (new, "updated"), (new, "unchanged")):
         quoted = value.replace('"', '""')
         assert run_import(database, importer, f'id,x\n1,"{quoted}"\n').told == [told]
+
+
+def test_arrays_of_texts_that_ignore_case_are_changed_by_it(database: Database) -> None:
+    if not sql(database, "SELECT 1 FROM pg_available_extensions WHERE name = 'citext'"):
+        pytest.skip("this PostgreSQL comes without citext")
+    sql(database, "CREATE EXTENSION citext; CREATE TYPE named AS (name citext)")
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY, x citext[], y named); INSERT INTO t VALUES (1, '{a}', '(a)')")
+    importer = declared("t", key="id", on_match=Update(), **ID, x=Text(), y=Text())
+    assert run_import(database, importer, "id,x,y\n1,{a},(A)\n").told == ["updated"]
+    assert run_import(database, importer, "id,x,y\n1,{A},(A)\n").told == ["updated"]
+    assert run_import(database, importer, "id,x,y\n1,{A},(A)\n").told == ["unchanged"]
+
+
+def test_numbers_are_the_same_whatever_zeros_they_end_with(database: Database) -> None:
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY, x numeric, y numeric[])")
+    sql(database, "INSERT INTO t VALUES (1, 1.50, '{1.50}')")
+    importer = declared("t", key="id", on_match=Update(), **ID, x=Decimal(), y=Text())
+    assert run_import(database, importer, "id,x,y\n1,1.5,{1.5}\n").told == ["unchanged"]
 
 
 @BATCHES

@@ -31,8 +31,8 @@ def imaged(column: TargetColumn, alias: Literal["s", "t"] = "t") -> Composed:
     value = SQL(alias + ".{}").format(Identifier(column.name))
     if column.own_json:
         how = "to_jsonb({0}::text)"
-    elif column.is_array:  # where it begins is told by its text alone
-        how = "CASE WHEN starts_with({0}::text, '[') THEN to_jsonb({0}::text) ELSE to_jsonb({0}) END"
+    elif column.is_array:  # where it begins is told by its text alone, and not every collation lets it be searched
+        how = """CASE WHEN starts_with({0}::text COLLATE "C", '[') THEN to_jsonb({0}::text) ELSE to_jsonb({0}) END"""
     elif column.base in _FLOATS:  # numbers of JSON have no zero below zero
         how = "CASE WHEN {0}::text = '-0' THEN to_jsonb({0}::text) ELSE to_jsonb({0}) END"
     else:

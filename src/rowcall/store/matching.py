@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Literal, LiteralString
+from typing import Any, Literal
 
 import polars as pl
 from psycopg import Connection
@@ -12,11 +12,6 @@ from psycopg.sql import Literal as Value
 from rowcall.store.images import image_of
 from rowcall.store.layout import Layout
 from rowcall.store.staging import MATCH, STAGE, load
-
-_COMPARED_AS: dict[str, LiteralString] = {
-    **dict.fromkeys(("xml", "json", "point", "polygon"), "text"),  # they have no equality
-    **dict.fromkeys(("circle", "box", "path", "interval", "citext"), "text"),  # theirs takes what differs for equal
-}
 
 
 def match(
@@ -168,9 +163,9 @@ def _changed(layout: Layout) -> Composable:
     return SQL("({})").format(SQL(" OR ").join(pairs)) if pairs else SQL("false")
 
 
-def _comparable(layout: Layout, name: str) -> Composable:
-    cast = _COMPARED_AS.get(layout.target.columns[name].base)
-    return SQL("::{}").format(SQL(cast)) if cast else SQL("")
+def _comparable(layout: Layout, name: str) -> SQL:
+    """What has a column tell all that differs: types may have no equality, or one that takes what differs for equal."""
+    return SQL("" if layout.target.columns[name].bitwise else '::text COLLATE "C"')
 
 
 def new_value(layout: Layout, name: str) -> Composable:

@@ -41,7 +41,7 @@ class TargetColumn:
     labels: list[str] | None
     """Of an enum."""
     bitwise: bool = True
-    """Texts are equal only when they are the same, character by character."""
+    """Values are equal to PostgreSQL only when they are the same; of numbers, whatever zeros they end with."""
     own_json: bool = False
     """Its type, or that of its elements, has its own idea of what it is as JSON, from which it may not come back."""
     is_array: bool = False

@@ -40,7 +40,13 @@ SELECT a.attname AS name,
        CASE WHEN base.typname = 'numeric' AND m.typmod > 4 THEN ((m.typmod - 4) >> 16) & 65535 END AS precision,
        CASE WHEN base.typname = 'numeric' AND m.typmod > 4 THEN ((((m.typmod - 4) & 2047) # 1024) - 1024)
             WHEN base.typname IN ('timestamp', 'timestamptz') AND m.typmod >= 0 THEN m.typmod END AS scale,
-       coalesce(o.collisdeterministic, true) AS bitwise,
+       -- an index keeps equal values of such types once; numbers are the same with zeros at their end, the catalog may err about intervals,
+       -- and a domain over an enum has no operators
+       coalesce(o.collisdeterministic, true) AND (k.typtype = 'e' AND t.typtype <> 'd' OR k.typname = 'numeric' OR k.typname <> 'interval'
+           AND CASE WHEN k.typname = 'varchar' THEN 'text'::regtype ELSE k.oid END IN (
+               SELECT c.opcintype FROM pg_opclass c JOIN pg_am h ON h.oid = c.opcmethod AND h.amname = 'btree'
+               JOIN pg_amproc p ON p.amprocfamily = c.opcfamily AND p.amproclefttype = c.opcintype AND p.amprocrighttype = c.opcintype
+               WHERE c.opcdefault AND p.amprocnum = 4)) AS bitwise,
        -- json keeps its form, jsonb tells its null from none, and composites and arrays of floats may hold what JSON has not
        k.typtype = 'c' OR (base.typcategory = 'A' AND k.typname IN ('float4', 'float8')) OR EXISTS (SELECT FROM pg_cast x WHERE x.castsource = k.oid AND x.casttarget IN ('json'::regtype, 'jsonb'::regtype)) AS own_json,
        base.typcategory = 'A' AS is_array,
