@@ -8,9 +8,11 @@ from typing import Any, LiteralString, cast
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from rowcall import DateTime, Decimal, Final, Importer, Integer, Json, Text, Update
+from rowcall import DateTime, Decimal, Final, Importer, Integer, Json, Lookup, Text, Update
 from rowcall.engine.doctor import Verdict, verify_job
+from rowcall.engine.surroundings import check_importers
 from rowcall.formats import ReadOptions
+from rowcall.importer.registry import Pack, Registry
 from rowcall.model import Code, Mode, State
 from rowcall.store.db import Database
 from rowcall.store.mappings import columns_of
@@ -362,6 +364,34 @@ def test_view_is_refused_at_once(database: Database) -> None:
     with pytest.raises(Final, match="is no table") as refused:
         run_import(database, declared("v", **ID), "id\n1\n")
     assert refused.value.code == Code.BAD_TARGET
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "CREATE RULE r AS ON INSERT TO t WHERE NEW.id > 1 DO INSTEAD NOTHING",
+        "CREATE RULE r AS ON INSERT TO t DO ALSO INSERT INTO log VALUES (NEW.id)",
+        "CREATE RULE r AS ON UPDATE TO t DO ALSO INSERT INTO log VALUES (NEW.id)",
+    ],
+)
+def test_table_with_a_rule_is_refused_at_once(database: Database, rule: LiteralString) -> None:
+    sql(
+        database,
+        "CREATE TABLE t (id int PRIMARY KEY, name text UNIQUE); CREATE TABLE log (id int); INSERT INTO t VALUES (1)",
+    )
+    sql(database, rule)
+    creating = Lookup("t", by="name", creates="name", to="id")
+    for importer in (declared("t", key="id", **ID), declared("log", id=creating)):
+        with pytest.raises(Final, match="has the rule 'r'") as refused:
+            run_import(database, importer, "id\n2\n")
+        assert refused.value.code == Code.BAD_TARGET
+        with database.connect() as connection:
+            (found,) = check_importers(connection, Registry((Pack("p", "p", (importer,)),)))
+        assert found.said in refused.value.message
+    sql(database, "ALTER TABLE t DISABLE RULE r")
+    assert run_import(database, declared("t", key="id", **ID), "id\n2\n").told == ["created"]
+    sql(database, "DROP RULE r ON t")
+    assert run_import(database, declared("t", key="id", **ID), "id\n3\n").told == ["created"]
 
 
 @BATCHES

@@ -278,7 +278,7 @@ def test_preview_says_the_same_whether_it_has_to_write_or_not(database: Database
 
 _ONLY_WRITING_TELLS: dict[str, LiteralString] = {
     "trigger": _WATCHED,
-    "rule": "CREATE RULE also AS ON INSERT TO t DO ALSO SELECT 1",
+    "rule": "CREATE RULE also AS ON DELETE TO t DO ALSO SELECT 1",
     "policies": "ALTER TABLE t ENABLE ROW LEVEL SECURITY",
     "generated column": "ALTER TABLE t ADD loud text GENERATED ALWAYS AS (upper(name)) STORED",
     "exclusion": "ALTER TABLE t ADD EXCLUDE USING btree (name WITH =)",

@@ -172,6 +172,8 @@ def test_views_and_tables_of_the_system_are_not_for_writing(workspace: Workspace
         done = workspace.run("scaffold", table)
         assert (done.status, done.out) == (1, "")
         assert done.err.startswith(f"BAD_TARGET {table} is no table of yours")
+    workspace.ask("CREATE TABLE ruled (a int); CREATE RULE r AS ON INSERT TO ruled DO INSTEAD NOTHING")
+    assert workspace.run("scaffold", "ruled").err.startswith("BAD_TARGET ruled has the rule 'r'")
 
 
 @pytest.mark.parametrize("shared_server", ["embedded18"], indirect=True)

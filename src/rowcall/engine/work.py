@@ -21,7 +21,7 @@ from rowcall.store.layout import Layout, OnMatch
 from rowcall.store.mappings import columns_of, sources_of
 from rowcall.store.plans import plan_of
 from rowcall.store.rows import Sources
-from rowcall.store.targets import Target, TargetColumn, describe
+from rowcall.store.targets import Target, TargetColumn, describe, require_no_rule
 
 NO_TARGET = Target(schema="", name="", columns={}, unique=(), foreign=(), checks=())
 """Of importers that process rows themselves."""
@@ -192,6 +192,7 @@ def checked_target(connection: Connection[Any], importer: type[Importer]) -> Tar
     if not target.takes_rows:
         told = f"{importer.target}, which {importer.name} writes to, is no table of yours."
         raise Final(Code.BAD_TARGET, told, hint="Name the table itself; a view can be exported, not written to.")
+    require_no_rule(target, f"{importer.target}, which {importer.name} writes to,")
     for field in importer.fields.values():
         _require_column(importer, target, field.column)
     for column in target.columns.values():
@@ -210,6 +211,7 @@ def _require_creatable(connection: Connection[Any], importer: type[Importer], fi
     table = describe(connection, field.table)
     filled = {takes, *([field.within] if field.within else ())}
     where = f"{importer.name}.{field.name} may create rows of {field.table}"
+    require_no_rule(table, f"{where}, which")
     needed = [c.name for c in table.columns.values() if c.not_null and c.default is None and not c.generated]
     if empty := [name for name in (*needed, field.to) if name not in filled and not _fills_itself(table, name)]:
         told = f"{where}, of which column {empty[0]!r} would have no value."

@@ -143,6 +143,8 @@ class Target(Table):
     """The columns that foreign keys refer to."""
     looks_around: bool = False
     """What becomes of a row may depend on others: a trigger asks or changes tables, or calls what may."""
+    rule: str | None = None
+    """A rewrite rule on what is inserted or updated. COPY passes it over, and some statements refuse it."""
 
     @property
     def takes_rows(self) -> bool:
@@ -170,10 +172,11 @@ class Target(Table):
 def describe(connection: Connection[Any], table: str) -> Target:
     """The table of that name, `table` or `schema.table`, with all that it demands of rows."""
     oid, found = _found(connection, table)
-    about: tuple[bool, list[str], bool] = _about(connection, oid, "target_plain", tuple_row).fetchone() or (
+    about: tuple[bool, list[str], bool, str | None] = _about(connection, oid, "target_plain", tuple_row).fetchone() or (
         False,
         [],
         True,
+        None,
     )
     return Target(
         schema=found.schema,
@@ -188,7 +191,15 @@ def describe(connection: Connection[Any], table: str) -> Target:
         plain=about[0],
         referred_to=frozenset(about[1]),
         looks_around=about[2],
+        rule=about[3],
     )
+
+
+def require_no_rule(target: Target, named: str) -> None:
+    """Refuse a table with a rewrite rule: it would count for some rows and not for others."""
+    if target.rule:
+        told = f"{named} has the rule {target.rule!r}, which COPY passes over."
+        raise Final(Code.BAD_TARGET, told, hint="Have a trigger do what the rule does, and drop the rule.")
 
 
 def find_table(connection: Connection[Any], table: str) -> Table:

@@ -105,9 +105,11 @@ ORDER BY c.relname
 SELECT conname FROM pg_constraint WHERE conrelid = {oid} AND contype = 'x' ORDER BY conname
 
 -- target_plain --
--- Whether nothing but constraints has a say in what a table takes from us, the columns of it that others refer to, and
--- whether what becomes of a row may depend on others: a trigger asks or changes a table, or calls who may.
-SELECT c.relkind = 'r' AND NOT (c.relispartition OR c.relhassubclass OR c.relhasrules OR c.relrowsecurity)
+-- Whether nothing but constraints has a say in what a table takes from us, the columns of it that others refer to,
+-- whether what becomes of a row may depend on others: a trigger asks or changes a table, or calls who may; and a rule
+-- by which something else is done than to insert or update.
+SELECT c.relkind = 'r' AND NOT (c.relispartition OR c.relhassubclass OR c.relrowsecurity)
+       AND NOT EXISTS (SELECT FROM pg_rewrite w WHERE w.ev_class = c.oid)
        AND has_table_privilege(c.oid, 'INSERT') AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'SELECT')
        AND NOT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = c.oid)
        AND NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = c.oid AND (NOT tgisinternal OR tgenabled <> 'O'))
@@ -140,7 +142,8 @@ SELECT c.relkind = 'r' AND NOT (c.relispartition OR c.relhassubclass OR c.relhas
                    OR EXISTS (SELECT FROM regexp_matches(b.body, '([\w.]+)\s*\(', 'g') called (name)
                               WHERE lower(name[1]) NOT IN (SELECT p.proname FROM pg_proc p WHERE p.pronamespace = 'pg_catalog'::regnamespace)
                                   AND NOT lower(name[1]) = ANY ('{{if,elsif,and,or,not,in,any,all,some,case,when,then,else,return,coalesce,nullif,greatest,least,array,row,cast,exists,values,while}}')))
-       ) AS looks_around
+       ) AS looks_around,
+       (SELECT min(w.rulename)::text FROM pg_rewrite w WHERE w.ev_class = c.oid AND w.ev_type IN ('2', '3') AND w.ev_enabled IN ('O', 'A')) AS rule
 FROM pg_class c WHERE c.oid = {oid}
 
 -- target_foreign --
