@@ -5,7 +5,8 @@ WITH changed AS MATERIALIZED (
     SELECT w.row_number, w.position, r.cells[w.position + 1] AS before,
            coalesce(w.after, (coalesce(r.original, r.cells))[w.position + 1]) AS after,
            r.revision + 1 AS revision
-    FROM {source} w JOIN rowcall.edited_row r ON r.job_id = %(id)s AND r.number = w.row_number
+    FROM {source} w
+    CROSS JOIN LATERAL (SELECT * FROM rowcall.edited_row r WHERE r.job_id = %(id)s AND r.number = w.row_number OFFSET 0) r
     WHERE r.cells[w.position + 1] IS DISTINCT FROM coalesce(w.after, (coalesce(r.original, r.cells))[w.position + 1])),
 kept AS (
     INSERT INTO rowcall.cell_edit (job_id, row_number, revision, position, before, after, account, at)
@@ -20,11 +21,12 @@ laid AS (
            CASE WHEN cardinality(c.corrected) > 0 THEN u.cells END,
            CASE WHEN cardinality(c.corrected) > 0 THEN rowcall.problems_left(r.problems, c.corrected) END,
            each.revision, %(who)s, statement_timestamp()
-    FROM each JOIN rowcall.row r ON r.job_id = %(id)s AND r.number = each.row_number
-    LEFT JOIN rowcall.row_edit b ON b.job_id = %(id)s AND b.row_number = each.row_number,
-    LATERAL (SELECT rowcall.with_cells(coalesce(b.cells, r.cells), each.positions, each.texts) AS cells) u,
-    LATERAL (SELECT ARRAY(SELECT place - 1 FROM generate_series(1, cardinality(u.cells)) place
-                          WHERE u.cells[place] IS DISTINCT FROM r.cells[place])::int[] AS corrected) c
+    FROM each
+    CROSS JOIN LATERAL (SELECT * FROM rowcall.row r WHERE r.job_id = %(id)s AND r.number = each.row_number OFFSET 0) r
+    LEFT JOIN LATERAL (SELECT * FROM rowcall.row_edit b WHERE b.job_id = %(id)s AND b.row_number = each.row_number OFFSET 0) b ON true
+    CROSS JOIN LATERAL (SELECT rowcall.with_cells(coalesce(b.cells, r.cells), each.positions, each.texts) AS cells OFFSET 0) u
+    CROSS JOIN LATERAL (SELECT ARRAY(SELECT place - 1 FROM generate_series(1, cardinality(u.cells)) place
+                          WHERE u.cells[place] IS DISTINCT FROM r.cells[place])::int[] AS corrected OFFSET 0) c
     ON CONFLICT (job_id, row_number) DO UPDATE SET cells = excluded.cells, problems = excluded.problems,
         revision = excluded.revision, account = excluded.account, at = excluded.at)
 SELECT (SELECT count(*) FROM each) AS rows, (SELECT count(*) FROM changed) AS cells
@@ -70,7 +72,7 @@ WITH winners AS (
     SELECT d.winner AS number FROM rowcall.duplicate d WHERE d.job_id = %(id)s AND d.row_number = ANY (%(numbers)s)
     UNION SELECT unnest(%(numbers)s::bigint[]))
 SELECT number FROM winners
-UNION SELECT d.row_number FROM rowcall.duplicate d JOIN winners w ON d.winner = w.number WHERE d.job_id = %(id)s
+UNION SELECT row_number FROM rowcall.duplicate WHERE job_id = %(id)s AND winner = ANY (ARRAY(SELECT number FROM winners))
 ORDER BY 1 LIMIT %(most)s
 
 -- forget_duplicates --
@@ -133,7 +135,7 @@ LEFT JOIN LATERAL (
 CREATE TEMPORARY TABLE rowcall_wanted ON COMMIT DROP AS
 SELECT j.row_number, p.position, j.late, coalesce(j.cells[p.place], '') AS after
 FROM pg_temp.rowcall_judged j
-JOIN rowcall.edited_row r ON r.job_id = %(id)s AND r.number = j.row_number
+CROSS JOIN LATERAL (SELECT * FROM rowcall.edited_row r WHERE r.job_id = %(id)s AND r.number = j.row_number OFFSET 0) r
 CROSS JOIN LATERAL unnest(%(positions)s::int[]) WITH ORDINALITY AS p (position, place)
 CROSS JOIN LATERAL (SELECT replace(coalesce(j.cells[p.place], ''), E'\r\n', E'\n') AS came,
                            replace(coalesce(r.cells[p.position + 1], ''), E'\r\n', E'\n') AS counts) c

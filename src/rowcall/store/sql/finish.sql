@@ -80,19 +80,20 @@ SELECT EXISTS (
 
 -- pass_over --
 -- Of rows that lost against one that was refused, let the next best one win; these and the others that lose against it.
-WITH next AS (
-    SELECT d.winner,
-           CASE WHEN d.winner < min(d.row_number) THEN min(d.row_number) ELSE max(d.row_number) END AS row_number
+WITH lost AS MATERIALIZED (
+    SELECT d.ctid AS tid, d.row_number,
+           CASE WHEN d.winner < min(d.row_number) OVER equal THEN min(d.row_number) OVER equal
+                ELSE max(d.row_number) OVER equal END AS next
     FROM rowcall.duplicate d
     CROSS JOIN LATERAL (SELECT * FROM rowcall.outcome w WHERE w.job_id = d.job_id AND w.row_number = d.winner OFFSET 0) w
     WHERE d.job_id = %(id)s AND d.fields = %(key)s::text[] AND w.status = 'failed' AND NOT w.issues @> '[{"code": "ALREADY_EXISTS"}]'
-    GROUP BY d.winner
+    WINDOW equal AS (PARTITION BY d.winner)
 ), winning AS (
-    DELETE FROM rowcall.duplicate d USING next WHERE d.job_id = %(id)s AND d.row_number = next.row_number RETURNING d.row_number
+    DELETE FROM rowcall.duplicate
+    WHERE job_id = %(id)s AND row_number = ANY (ARRAY(SELECT row_number FROM lost WHERE row_number = next)) RETURNING row_number
 ), losing AS (
-    UPDATE rowcall.duplicate d SET winner = next.row_number FROM next
-    WHERE d.job_id = %(id)s AND d.fields = %(key)s::text[] AND d.winner = next.winner AND d.row_number <> next.row_number
-    RETURNING d.row_number
+    UPDATE rowcall.duplicate d SET winner = lost.next FROM lost
+    WHERE d.ctid = lost.tid AND lost.row_number <> lost.next RETURNING d.row_number
 )
 SELECT row_number FROM winning UNION ALL SELECT row_number FROM losing ORDER BY row_number
 

@@ -23,4 +23,4 @@ DELETE FROM rowcall.waiting WHERE job_id = %(id)s AND row_number = ANY (%(number
 WITH waited AS (DELETE FROM rowcall.waiting WHERE job_id = %(id)s RETURNING row_number)
 UPDATE rowcall.outcome o SET status = 'skipped', issues = jsonb_build_array(jsonb_build_object(
     'code', 'NOT_APPLIED', 'message', 'It waited for other rows of this file when the job was cancelled.'))
-FROM waited w WHERE o.job_id = %(id)s AND o.row_number = w.row_number
+WHERE o.job_id = %(id)s AND o.row_number = ANY (ARRAY(SELECT row_number FROM waited))
