@@ -389,3 +389,52 @@ def test_scores_know_which_values_were_read() -> None:
     made = scores.scored(Orders.fields, [Seen("Menge", ["1", "x"]), Seen("", [])])
     assert made.read[0, 1] == 0.5
     assert np.isnan(made.read[1]).all()
+
+
+# -- words of several languages
+
+
+class Faux(Importer):
+    """English names that are words of other languages."""
+
+    target = "faux"
+
+    data = Text()
+    meta = Text()
+    art = Text()
+    fine = Text()
+    tag = Text()
+    cap = Text()
+    via = Text()
+    base = Text()
+
+
+class Kunden(Importer):
+    """A declaration in German."""
+
+    target = "kunden"
+
+    vorname = Text()
+    strasse = Text()
+    art = Text()
+    tag = Date()
+    betrag = Decimal()
+
+
+@pytest.mark.parametrize("header", ["Valid to", "End date", "Type", "ZIP code", "Street", "Net", "Finish", "Datum"])
+def test_english_names_are_not_read_as_words_of_other_languages(header: str) -> None:
+    assert one(Faux.fields, header, _TEXTS).field is None
+
+
+@pytest.mark.parametrize("header", ["Date", "Datum", "Day"])
+def test_an_english_alias_is_not_read_as_a_word_of_another_language(header: str) -> None:
+    fields = {"tag_id": Lookup("tag", by="name", aliases=["Tag"]), "birth_date": Date()}
+    assert one(fields, header, _DAYS).confidence < SURE
+
+
+@pytest.mark.parametrize(
+    ("header", "field"), [("First name", "vorname"), ("Street", "strasse"), ("Type", "art"), ("Date", "tag")]
+)
+def test_an_importer_may_be_declared_in_another_language(header: str, field: str) -> None:
+    told = one(Kunden.fields, header)
+    assert (told.field, told.confidence >= SURE) == (field, True)

@@ -24,6 +24,8 @@ _LONGEST_PHRASE = 4
 _MEANINGS = 16  # of a header, at most: each of its words may have several
 _SECOND_MEANING = 0.88
 _OTHER_LANGUAGE = 0.93
+_FALSE_FRIEND = 0.5
+"""An English word where English is spoken, in another language: `fine` is hardly the Italian end there."""
 _IN_BRACKETS = 0.9
 _MISSPELT = 88.0  # of 100, in rapidfuzz's measure
 _SHORTEST_MISSPELT = 5
@@ -76,9 +78,9 @@ def _dictionary() -> _Dictionary:
     meant = [
         word for entries in meanings.values() for told in entries.values() for text in told for word in text.split()
     ]
-    english = {(word,): (word,) for word in meant} | meanings["en"]
+    own = {(word,): (word,) for word in (*listed["english"], *meant)}
     return _Dictionary(
-        meanings={**meanings, "en": english},
+        meanings={**meanings, "en": own | meanings["en"]},
         known=dict.fromkeys([*(word for key in keys for word in key), *meant]),
         parts=frozenset([*(key[0] for key in keys if len(key) == 1), *meant]),
         same={_key(word): tuple(_key(text) for text in _split(told)) for word, told in parser["same"].items()},
@@ -91,7 +93,7 @@ def _dictionary() -> _Dictionary:
     )
 
 
-_LISTS = ("drop", "light", "whom", "units", "in", "when")
+_LISTS = ("english", "drop", "light", "whom", "units", "in", "when")
 
 
 def _entries(section: Mapping[str, str], drop: Set[str]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
@@ -210,12 +212,12 @@ def _telling(words: Sequence[str]) -> list[str]:
 def _options(piece: tuple[str, ...], languages: Sequence[str]) -> list[tuple[str, float]]:
     """The meanings of a phrase, with how likely each is; a word that nobody knows means itself."""
     found: dict[str, float] = {}
-    in_language = 1.0
+    in_language, is_english = 1.0, languages[0] == "en"
     for language in languages:
         for nth, text in enumerate(_dictionary().meanings[language].get(piece, ())):
             found.setdefault(text, in_language * _SECOND_MEANING**nth)
         if found:
-            in_language = _OTHER_LANGUAGE
+            in_language = _FALSE_FRIEND if is_english and piece in _dictionary().meanings["en"] else _OTHER_LANGUAGE
     return list(found.items()) or [(" ".join(piece), 1.0)]
 
 

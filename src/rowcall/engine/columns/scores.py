@@ -134,7 +134,8 @@ def _header_scores(fields: Mapping[str, Field], headers: Sequence[str]) -> dict[
 
 
 def _own_words(fields: Mapping[str, Field]) -> frozenset[str]:
-    return frozenset(word for name in fields for meaning in meanings(name) for word in meaning.words)
+    languages = languages_of(list(fields))
+    return frozenset(word for name in fields for meaning in meanings(name, languages) for word in meaning.words)
 
 
 def _sharing(meaning: Meaning, by_word: Mapping[str, Sequence[_Name]]) -> Iterator[_Name]:
@@ -146,16 +147,17 @@ def _sharing(meaning: Meaning, by_word: Mapping[str, Sequence[_Name]]) -> Iterat
 
 
 def _names(fields: Mapping[str, Field]) -> Iterator[_Name]:
-    """All the ways to call each field, put into plain English."""
+    """All the ways to call each field, put into plain English from the language that their names are in."""
+    languages = languages_of(list(fields))
     for place, (name, field) in enumerate(fields.items()):
         for text in (name, *field.aliases, *_looked_up(name, field)):
             shown = text.replace("_", " ")
-            yield from (_Name(place, shown, meaning) for meaning in _called(text, field))
-            yield from (_Name(place, shown, meaning, alone=True) for meaning in _whose_name(text))
+            yield from (_Name(place, shown, meaning) for meaning in _called(meanings(text, languages), field))
+            yield from (_Name(place, shown, meaning, alone=True) for meaning in _whose_name(meanings(text, languages)))
 
 
-def _called(text: str, field: Field) -> Iterator[Meaning]:
-    usual, *others = meanings(text) or [Meaning(())]
+def _called(meant: Sequence[Meaning], field: Field) -> Iterator[Meaning]:
+    usual, *others = meant or [Meaning(())]
     for meaning in (usual, *(() if is_light(usual.words) else others)):  # an `id` is no number, an order's id may be
         yield meaning
         if isinstance(field, Date | DateTime) and "date" not in meaning.words:
@@ -164,9 +166,9 @@ def _called(text: str, field: Field) -> Iterator[Meaning]:
             yield Meaning(other, meaning.weight * _OTHER_NAME)
 
 
-def _whose_name(text: str) -> Iterator[Meaning]:
+def _whose_name(meant: Sequence[Meaning]) -> Iterator[Meaning]:
     """`Customer` is the name of a customer, rather than anything else of them."""
-    for meaning in meanings(text)[:1]:
+    for meaning in meant[:1]:
         if len(meaning.words) > 1 and meaning.words[-1] == "name":
             yield Meaning(meaning.words[:-1], _OF_WHOM)
 
