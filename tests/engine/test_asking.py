@@ -165,3 +165,28 @@ def test_of_columns_headed_alike_the_one_that_was_mapped_is_remembered(table: Da
     asked.confirms()
     again = Asked(table, tmp_path, UNSURE, "id,Wer\n2,Bob\n")
     assert again.result().values("first_name") == ["Ann", "Bob"]
+
+
+def test_only_what_a_person_said_of_a_column_is_remembered(table: Database, tmp_path: Path) -> None:
+    asked = Asked(table, tmp_path, UNSURE, "id,first_name,Kontakt,shoe,E-Mail-Adresse\n1,Ann,a@x.org,44,\n")
+    asked.says(ColumnUpdate(position=3, ignore=True), ColumnUpdate(position=2, target_field="email"))
+    assert asked.told()[4] == ("E-Mail-Adresse", None, "UNRESOLVED")  # its field was given away
+    asked.goes_on()
+    assert remembered(table) == {"id": "id", "firstname": "first_name", "kontakt": "email", "shoe": None}
+
+
+def test_what_was_open_when_columns_were_confirmed_is_asked_again(table: Database, tmp_path: Path) -> None:
+    text = "id,first_name,mail,courriel\n1,Ann,a@x.org,b@x.org\n"
+    asked = Asked(table, tmp_path, UNSURE, text)
+    open_ = [("mail", None, "UNRESOLVED"), ("courriel", None, "UNRESOLVED")]
+    assert asked.told()[2:] == open_
+    asked.goes_on()
+    assert asked.told()[2:] == [("mail", None, "IGNORED"), ("courriel", None, "IGNORED")]
+    again = Asked(table, tmp_path, UNSURE, text)
+    assert (again.job.state, again.told()[2:]) == (State.COLUMN_MAPPING, open_)
+
+
+def remembered(database: Database) -> dict[str, str | None]:
+    """The columns that are known from earlier jobs."""
+    with database.connect() as connection:
+        return dict(connection.execute("SELECT header, target_field FROM rowcall.column_decision").fetchall())

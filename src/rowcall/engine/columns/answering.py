@@ -236,13 +236,9 @@ def _column(columns: Mapping[int, ColumnMapping], position: int) -> ColumnMappin
 
 
 def _freed(column: ColumnMapping, who: str) -> ColumnMapping:
-    told = _told_freed(column.target_field)
+    told = f"{column.target_field} was given another value"
     lost = replace(column, target_field=None, status="UNRESOLVED", reason=told, date_order=None, place=0)
     return replace(lost, decimal_mark=None, decided_by=who)
-
-
-def _told_freed(name: str | None) -> str:
-    return f"{name} was given another value"
 
 
 def _constants(config: JobConfig, said: Mapping[str, str | None], given: set[str | None]) -> dict[str, str]:
@@ -292,16 +288,15 @@ def confirm(connection: Connection[Any], job: Job, importer: type[Importer], nee
     open_ = {column.position: _accepted(column, who) for column in columns if column.status in _ASKED_ALWAYS}
     decide_columns(connection, job.id, list(open_.values()))
     connection.execute(query("set_wish"), {"id": job.id, "wish": None})
-    # one that gave way to a value for all rows was not left out for good: that value isn't remembered
-    gave_way = {_told_freed(name) for name in job.config.constants}
-    settled = [open_.get(column.position, column) for column in columns if column.reason not in gave_way]
+    settled = [open_.get(column.position, column) for column in columns]
     remember(connection, job.organisation_id, job.importer, _worth_remembering(settled), who)
     return jobs.get_job(connection, str(job.id))
 
 
 def _accepted(column: ColumnMapping, who: str) -> ColumnMapping:
+    """The column as it is taken when nothing more is said of it. One that is open was left out by nobody."""
     if column.target_field is None:
-        return replace(column, status="IGNORED", reason="left out when the columns were confirmed", decided_by=who)
+        return replace(column, status="IGNORED", reason="left out when the columns were confirmed", decided_by=None)
     return replace(column, status="USER_CONFIRMED", decided_by=who)
 
 
