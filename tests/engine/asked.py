@@ -8,6 +8,7 @@ from typing import Any
 from rowcall import Importer
 from rowcall.engine.columns import answering
 from rowcall.engine.columns.answering import ColumnAnswers, ColumnUpdate, Join
+from rowcall.engine.columns.warnings import ColumnWarning, warnings_of
 from rowcall.engine.run import Run, run_job
 from rowcall.engine.start import start_job
 from rowcall.engine.work import needed_by
@@ -41,6 +42,10 @@ class Asked:
 
     def told(self) -> list[tuple[str, str | None, str]]:
         return [(column.header, column.target_field, column.status) for column in self.columns()]
+
+    def warnings(self) -> list[ColumnWarning]:
+        with self.database.connect() as connection:
+            return warnings_of(connection, self.job, self.importer, {}).warnings
 
     def says(
         self, *updates: ColumnUpdate, joins: Sequence[Join] = (), constants: dict[str, str | None] | None = None

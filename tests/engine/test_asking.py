@@ -186,6 +186,15 @@ def test_what_was_open_when_columns_were_confirmed_is_asked_again(table: Databas
     assert (again.job.state, again.told()[2:]) == (State.COLUMN_MAPPING, open_)
 
 
+def test_a_fields_name_and_its_alias_are_a_question(table: Database, tmp_path: Path) -> None:
+    asked = Asked(table, tmp_path, UNSURE, "id,given name,first_name\n1,Ann,\n2,Bo,\n")
+    assert asked.job.state is State.COLUMN_MAPPING
+    assert asked.told()[1:] == [("given name", None, "UNRESOLVED"), ("first_name", "first_name", "AUTO_MATCHED")]
+    assert next(warning.kind for warning in asked.warnings()) == "twoColumns"
+    asked.says(ColumnUpdate(position=1, target_field="first_name"))
+    assert asked.confirms().values("first_name") == ["Ann", "Bo"]
+
+
 def remembered(database: Database) -> dict[str, str | None]:
     """The columns that are known from earlier jobs."""
     with database.connect() as connection:

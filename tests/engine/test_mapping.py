@@ -45,9 +45,10 @@ def test_headers_are_known_by_name_and_alias(table: Database, headers: str) -> N
 def test_name_wins_over_alias_and_strange_columns_are_left_out(table: Database) -> None:
     result = run_import(table, IMPORTER, "id,city,town,first_name,shoe size\n1,Ulm,Bonn,Ann,44\n")
     assert result.values("town") == ["Bonn"]
-    columns = sql(table, "SELECT header, target_field, status FROM rowcall.column_mapping ORDER BY position")
-    assert columns[1] == ("city", None, "IGNORED")
-    assert columns[2] == ("town", "town", "AUTO_MATCHED")
+    columns = sql(table, "SELECT header, target_field, status, reason FROM rowcall.column_mapping ORDER BY position")
+    assert columns[1] == ("city", None, "IGNORED", "town has its values already")
+    assert columns[2][:3] == ("town", "town", "AUTO_MATCHED")
+    assert columns[4][1:] == (None, "IGNORED", "no field of that name")
 
 
 def test_missing_columns_are_all_told_with_what_may_be_meant(table: Database) -> None:

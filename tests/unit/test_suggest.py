@@ -257,6 +257,22 @@ def test_two_columns_with_a_fields_name_are_a_question() -> None:
     assert told[0].reason == told[2].reason == "columns 1 and 3 could each be phone"
 
 
+def test_a_column_with_an_alias_of_a_field_that_another_has_by_name_is_a_question() -> None:
+    alias, name = found(People.fields, ("Mail", _MAILS), ("email", _MAILS))
+    assert (name.field, name.confidence) == ("email", 1.0)
+    assert (alias.field, alias.others) == (None, (("email", 0.5),))
+    assert alias.reason == "columns 1 and 2 could each be email"
+    left_out = suggest(People.fields, [Seen("Mail"), Seen("email")], remembered={"mail": ""})
+    assert left_out[0] == Suggestion(None, 0.98, "you left it out before")
+
+
+def test_a_column_whose_field_has_its_values_from_elsewhere_is_told_so() -> None:
+    told = found(People.fields, ("Vorname", _TEXTS), ("first_name", _TEXTS))
+    assert (told[0].field, told[0].reason) == (None, "it is like first_name, which is column 'first_name'")
+    taken = suggest(People.fields, [Seen("Vorname", _TEXTS)], taken={"first_name"})[0]
+    assert (taken.field, taken.reason) == (None, "it is like first_name, which has its values already")
+
+
 def test_two_columns_that_mean_the_same_are_a_question() -> None:
     told = found(People.fields, ("Vorname", _TEXTS), ("Given name", _TEXTS))
     assert [each.field for each in told] == [None, None]

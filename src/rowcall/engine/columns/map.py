@@ -72,8 +72,9 @@ def map_columns(importer: type[Importer], reading: Reading, config: JobConfig, k
     chosen = {place: column.target_field or "" for place, column in settled.items()}
     chosen |= _matches(usable(importer, config), reading.columns, chosen, set(config.constants))
     _require(importer, reading, chosen, config, known.needed)
+    called = _called(usable(importer, config))
     return [
-        settled.get(place) or _by_name(column, samples[place], chosen.get(place))
+        settled.get(place) or _by_name(column, samples[place], chosen.get(place), called)
         for place, column in enumerate(reading.columns)
     ]
 
@@ -114,15 +115,25 @@ def _values(first: pl.DataFrame | None, place: int) -> list[str | None]:
     return [] if first is None or place >= first.width else first.to_series(place).to_list()
 
 
-def _by_name(column: Column, samples: list[str | None], field_name: str | None) -> ColumnMapping:
+def _by_name(
+    column: Column, samples: list[str | None], field_name: str | None, called: Mapping[str, str]
+) -> ColumnMapping:
+    same = called.get(normal(column.name))
+    unused = f"{same} has its values already" if same else "no field of that name"
     return ColumnMapping(
         position=column.index,
         header=column.name,
         samples=samples,
         target_field=field_name,
         status="AUTO_MATCHED" if field_name else "IGNORED",
-        reason="the header is its name, alias or column" if field_name else "no field of that name",
+        reason="the header is its name, alias or column" if field_name else unused,
     )
+
+
+def _called(fields: Mapping[str, Field]) -> dict[str, str]:
+    """All that fields are called, as headers are compared, with the field."""
+    by_alias = {normal(alias): name for name, declared in fields.items() for alias in declared.aliases}
+    return {**named_by_column(fields), **by_alias, **{normal(name): name for name in fields}}
 
 
 def _samples(reading: Reading) -> list[list[str | None]]:

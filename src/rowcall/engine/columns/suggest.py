@@ -5,7 +5,7 @@ are scored for every field, and the pairs are taken that are best together. What
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -56,17 +56,27 @@ def suggest(
     `remembered` has earlier decisions by `normal` header; an empty one means that the column is left out. `taken` are
     fields that have got their values otherwise.
     """
-    scores = scored({name: field for name, field in fields.items() if name not in taken}, columns)
-    settled = _settled(scores, columns, remembered)
-    claimed = {name for found in settled.values() for name in (found.field, *_asked(found))}
+    scores = scored(fields, columns)
+    settled = _settled(scores, columns, remembered, taken)
+    claimed = {name for found in settled.values() for name in (found.field, *_asked(found))} | taken
     columns_left = [place for place in range(len(columns)) if place not in settled]
     fields_left = [place for place, name in enumerate(scores.names) if name not in claimed]
     found = settled | _judged(scores, columns_left, fields_left)
+    given = {each.field: f"is column {columns[place].header!r}" for place, each in found.items() if each.field}
+    given |= dict.fromkeys(taken, "has its values already")
+    found |= {place: _with_reason(found[place], scores.ranked(place), given) for place in columns_left}
     return [found[place] for place in range(len(columns))]
 
 
 def _asked(found: Suggestion) -> list[str]:
     return [name for name, _ in found.others] if found.field is None else []
+
+
+def _with_reason(found: Suggestion, ranked: Sequence[tuple[str, float]], given: Mapping[str, str]) -> Suggestion:
+    """A column whose field has its values from elsewhere is told so."""
+    if found.field or not ranked or ranked[0][1] < LIKELY or ranked[0][0] not in given:
+        return found
+    return replace(found, reason=f"it is like {ranked[0][0]}, which {given[ranked[0][0]]}")
 
 
 # -------------------------------------------------------------------------------- by name, alias or earlier decision
@@ -82,23 +92,35 @@ class _Claim:
     reason: str
 
 
-def _settled(scores: Scores, columns: Sequence[Seen], remembered: Mapping[str, str]) -> dict[int, Suggestion]:
+def _settled(
+    scores: Scores, columns: Sequence[Seen], remembered: Mapping[str, str], taken: Set[str]
+) -> dict[int, Suggestion]:
     """The columns that need no guess; those that claim the same field are asked about."""
     settled: dict[int, Suggestion] = {}
-    claimed: set[str] = set()
+    late: dict[int, Suggestion] = {}
+    claimed: dict[str, list[int]] = {}
     for claim in _claims(scores, columns, remembered):
+        if claim.field in taken:
+            continue
         free = [place for place in claim.columns if place not in settled]
-        if free and claim.field not in claimed:
-            claimed.add(claim.field)
+        if before := claimed.get(claim.field):
+            late |= {place: _rival(claim, sorted({*before, *free})) for place in free if place not in late}
+        elif free:
+            claimed[claim.field] = free
             settled |= {place: _claimed(scores, claim, place, free) for place in free}
     left_out = (place for place, column in enumerate(columns) if remembered.get(normal(column.header)) == "")
-    return {place: Suggestion(None, _REMEMBERED, "you left it out before") for place in left_out} | settled
+    return late | {place: Suggestion(None, _REMEMBERED, "you left it out before") for place in left_out} | settled
 
 
 def _claimed(scores: Scores, claim: _Claim, place: int, rivals: Sequence[int]) -> Suggestion:
-    if len(rivals) == 1:
-        others = (other for other in scores.ranked(place) if other[0] != claim.field)
-        return Suggestion(claim.field, claim.confidence, claim.reason, tuple(others)[:_OTHERS])
+    if len(rivals) > 1:
+        return _rival(claim, rivals)
+    others = (other for other in scores.ranked(place) if other[0] != claim.field)
+    return Suggestion(claim.field, claim.confidence, claim.reason, tuple(others)[:_OTHERS])
+
+
+def _rival(claim: _Claim, rivals: Sequence[int]) -> Suggestion:
+    """A column that says that it is a field, as others do: by its name, or one by name and one by alias."""
     listed = " and ".join(str(rival + 1) for rival in rivals)
     share = round(claim.confidence / len(rivals), 2)
     return Suggestion(None, 0.0, f"columns {listed} could each be {claim.field}", ((claim.field, share),))
