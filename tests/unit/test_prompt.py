@@ -1,6 +1,8 @@
 """Answers are found by typing a part of them, and chosen by moving."""
 
-from rowcall.cli.prompt import Choosing, Option
+import pytest
+
+from rowcall.cli.prompt import Choosing, Option, _shown
 
 FIELDS = [Option(name, name, about) for name, about in (("email", "required"), ("name", ""), ("nickname", "text"))]
 
@@ -41,3 +43,12 @@ def test_of_many_answers_those_around_are_shown() -> None:
 
 def test_nothing_to_choose_from_is_no_answer() -> None:
     assert Choosing[int]([]).chosen is None
+
+
+def test_what_is_told_above_a_question_is_whole_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    about = "Column 'weight' has numbers such as '1,234' that can be read in two ways."
+    shown = "".join(part[1] for part in _shown(Choosing(FIELDS), "Which?", [about]))
+    told = shown.partition("Which?")[0].splitlines()
+    assert " ".join(told) == about
+    assert max(map(len, told)) <= 20

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from shutil import get_terminal_size
+from textwrap import wrap
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rowcall.cli.screen import visible
@@ -155,7 +156,9 @@ def _run(choosing: Choosing[_T], question: str, about: Sequence[str]) -> Option[
 
 def _shown(choosing: Choosing[_T], question: str, about: Sequence[str]) -> "StyleAndTextTuples":
     first, window = choosing.window()
-    lines: StyleAndTextTuples = [("", f"{visible(line)}\n") for line in about]
+    width = get_terminal_size().columns
+    told = [part for line in about for part in wrap(visible(line), width)]
+    lines: StyleAndTextTuples = [("", f"{part}\n") for part in told]
     lines += [("bold", visible(question)), ("", f" {visible(choosing.typed)}\n")]
     for place, option in enumerate(window, first):
         here = place == choosing.at
