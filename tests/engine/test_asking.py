@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rowcall import Date, Email, Final, Flow, Integer, Text
+from rowcall import Date, Decimal, Email, Final, Flow, Integer, Text
 from rowcall.engine import moves
 from rowcall.engine.columns.answering import ColumnUpdate
 from rowcall.errors import NotSettled, WrongState
@@ -90,9 +90,27 @@ def test_the_order_of_dates_is_a_question(table: Database, tmp_path: Path) -> No
     asked = Asked(table, tmp_path, UNSURE, "id,first_name,born\n1,Ann,03/04/1990\n")
     assert (asked.job.state, asked.told()[2]) == (State.COLUMN_MAPPING, ("born", "born", "UNRESOLVED"))
     assert "day or the month first" in asked.columns()[2].reason
-    assert asked.goes_on().state is State.COLUMN_MAPPING  # that doesn't say which
+    with pytest.raises(NotSettled, match="'born' has dates such as '03/04/1990'") as caught:
+        asked.goes_on()  # that doesn't say which
+    assert (caught.value.code, caught.value.hint) == (Code.AMBIGUOUS_DATES, "Say --dates 'born=dmy', or mdy.")
+    assert (asked.job.state, asked.told()[2]) == (State.COLUMN_MAPPING, ("born", "born", "UNRESOLVED"))
     asked.says(ColumnUpdate(position=2, confirm=True, date_order="mdy"))
     assert [str(day) for day in asked.confirms().values("born")] == ["1990-03-04"]
+
+
+def test_a_column_chosen_by_hand_whose_numbers_are_ambiguous_is_not_confirmed(
+    database: Database, tmp_path: Path
+) -> None:
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY, weight numeric)")
+    weights = declared("t", flow=Flow(columns="unsure"), id=Integer(required=True), weight=Decimal())
+    asked = Asked(database, tmp_path, weights, 'id,weight,weight \n1,x,"1,234"\n')
+    asked.says(ColumnUpdate(position=2, target_field="weight"), ColumnUpdate(position=1, ignore=True))
+    with pytest.raises(NotSettled, match="numbers such as '1,234'") as caught:
+        asked.goes_on()
+    assert caught.value.code == Code.AMBIGUOUS_NUMBERS
+    assert '"decimalMark": ","' in caught.value.over_http
+    asked.says(ColumnUpdate(position=2, confirm=True, decimal_mark="."))
+    assert [str(weight) for weight in asked.confirms().values("weight")] == ["1234"]
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,8 @@ def apply_column_template(
     "/column-mappings/confirm",
     status_code=202,
     responses=refusals(
-        *(Code.JOB_NOT_FOUND, Code.UNKNOWN_IMPORTER, Code.WRONG_STATE, Code.MISSING_COLUMNS, Code.BAD_TARGET)
+        *(Code.JOB_NOT_FOUND, Code.UNKNOWN_IMPORTER, Code.WRONG_STATE, Code.BAD_TARGET),
+        *(Code.MISSING_COLUMNS, Code.AMBIGUOUS_DATES, Code.AMBIGUOUS_NUMBERS),
     ),
 )
 def confirm_column_mappings(job_id: UUID, at: TheService, caller: TheCaller) -> JobAnswer:

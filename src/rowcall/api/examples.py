@@ -612,6 +612,18 @@ REFUSALS: dict[Code, dict[str, Any]] = {
         "hint": "Say which columns these are, or give them a value for all rows.",
         "missing": [{"field": "name", "nearMiss": "Nmae"}],
     },
+    Code.AMBIGUOUS_DATES: {
+        "detail": "Column 'born' has dates such as '03/04/1990' that can be read with the day or the month first, "
+        "and no value tells which.",
+        "hint": 'Say so first, with the update `{"position": 2, "confirm": true, "dateOrder": "dmy"}`.',
+        "missing": [],
+    },
+    Code.AMBIGUOUS_NUMBERS: {
+        "detail": "Column 'weight' has numbers such as '1,234' whose ',' can be a decimal mark or group digits, "
+        "and no value tells which.",
+        "hint": 'Say so first, with the update `{"position": 2, "confirm": true, "decimalMark": ","}`.',
+        "missing": [],
+    },
     Code.TEMPLATE_NOT_FOUND: {"detail": "There is no template crm/weekly for users.", "hint": "There is none yet."},
     Code.BAD_TARGET: {"detail": "Table users has no column 'name' for users to write."},
     Code.BAD_MAPPING: {"detail": "Importer users has no field 'rolle'.", "hint": "Did you mean 'role'?"},

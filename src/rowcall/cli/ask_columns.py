@@ -7,7 +7,15 @@ from rowcall.cli.map import show_columns
 from rowcall.cli.prompt import Option, ask_text, choose
 from rowcall.cli.screen import screen, short
 from rowcall.client.answers import Job
-from rowcall.client.answers.columns import ColumnAnswers, ColumnMapping, ColumnMappings, ColumnUpdate, Join, TargetField
+from rowcall.client.answers.columns import (
+    ColumnAnswers,
+    ColumnMapping,
+    ColumnMappings,
+    ColumnUpdate,
+    ColumnWarning,
+    Join,
+    TargetField,
+)
 from rowcall.errors import Final
 from rowcall.model import Code
 
@@ -37,7 +45,7 @@ def settle_columns(at: Desk, job: Job) -> Job:
             try:
                 return at.confirm_columns(number)
             except Final as error:
-                if error.code != Code.MISSING_COLUMNS:
+                if error.code != Code.MISSING_COLUMNS and not _ask_readings(at, number):
                     raise
                 screen().print(error.message, markup=False)
         else:
@@ -55,9 +63,8 @@ def _ask_open(at: Desk, job: str) -> None:
 
 
 def _ask_column(at: Desk, job: str, now: ColumnMappings, column: ColumnMapping) -> ColumnMappings:
-    if column.target_field and (readings := _readings(at, job, column)):
-        said = choose(f"{column.header!r} is read with", readings, about=[column.reason])
-        return at.change_columns(job, ColumnAnswers(updates=[_of(said, column)]))
+    if column.target_field and (warning := _ambiguous(at, job).get(column.position)):
+        return _ask_reading(at, job, column, warning)
     fields = at.target_fields(job)
     options = _fields_for(column, fields, now)
     wanted = column.target_field or next((other.field for other in column.others), None)
@@ -66,11 +73,24 @@ def _ask_column(at: Desk, job: str, now: ColumnMappings, column: ColumnMapping) 
     return at.change_columns(job, _answer(now, column, name))
 
 
-def _readings(at: Desk, job: str, column: ColumnMapping) -> list[Option[ColumnUpdate]]:
-    codes = [
-        w.code for w in at.column_warnings(job).warnings if w.kind == "ambiguous" and column.position in w.positions
-    ]
-    return _READINGS.get(codes[0] or "", []) if codes else []
+def _ask_readings(at: Desk, job: str) -> bool:
+    """Ask how columns are read whose values don't tell. False where there are none."""
+    columns = {column.position: column for column in at.column_mappings(job).columns}
+    asked = _ambiguous(at, job)
+    for position, warning in asked.items():
+        _ask_reading(at, job, columns[position], warning)
+    return bool(asked)
+
+
+def _ask_reading(at: Desk, job: str, column: ColumnMapping, warning: ColumnWarning) -> ColumnMappings:
+    said = choose(f"{column.header!r} is read with", _READINGS[warning.code or ""], about=[warning.message])
+    return at.change_columns(job, ColumnAnswers(updates=[_of(said, column)]))
+
+
+def _ambiguous(at: Desk, job: str) -> dict[int, ColumnWarning]:
+    """The columns whose values can be read in several ways."""
+    found = at.column_warnings(job).warnings
+    return {position: each for each in found if each.code in _READINGS for position in each.positions}
 
 
 def _of(update: ColumnUpdate, column: ColumnMapping) -> ColumnUpdate:

@@ -10,6 +10,7 @@ from psycopg import Connection
 from rowcall.engine.columns.asking import asking, is_asked
 from rowcall.engine.columns.constants import read_constants
 from rowcall.engine.columns.map import near_miss, required_without
+from rowcall.engine.columns.readings import settle_readings
 from rowcall.engine.columns.templates import drift_of, template_of
 from rowcall.engine.columns.usable import check_free, check_usable, usable
 from rowcall.engine.moves import require
@@ -278,7 +279,8 @@ def _told_joined(headers: Sequence[str]) -> str:
 def confirm(connection: Connection[Any], job: Job, importer: type[Importer], needed: frozenset[str], who: str) -> Job:
     """Let the job go on with its columns as they are: what is proposed is taken, what is not is left out.
 
-    Called in a transaction. Raises `NotSettled` while a required field is missing. What a person decided is remembered.
+    Called in a transaction. Raises `NotSettled` while a required field is missing, or values of a column can be
+    read in two ways. What a person decided is remembered.
     """
     job = jobs.seize(connection, job)
     require(job, "map")
@@ -287,6 +289,7 @@ def confirm(connection: Connection[Any], job: Job, importer: type[Importer], nee
         raise not_settled(importer, missing)
     open_ = {column.position: _accepted(column, who) for column in columns if column.status in _ASKED_ALWAYS}
     decide_columns(connection, job.id, list(open_.values()))
+    settle_readings(connection, job, importer)
     connection.execute(query("set_wish"), {"id": job.id, "wish": None})
     settled = [open_.get(column.position, column) for column in columns]
     remember(connection, job.organisation_id, job.importer, _worth_remembering(settled), who)

@@ -1,5 +1,6 @@
 """How the texts of each column are read: which order its dates have, which decimal mark its numbers."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -7,7 +8,7 @@ from typing import Any, Literal
 from psycopg import Connection
 
 from rowcall.engine.columns.asking import in_config, is_asked
-from rowcall.errors import Final
+from rowcall.errors import Final, NotSettled
 from rowcall.importer import Date, DateTime, Decimal, Field, Importer, Integer, Text
 from rowcall.importer.fields import ColumnReading
 from rowcall.importer.matching import Ask
@@ -53,15 +54,40 @@ def decide_readings(connection: Connection[Any], job: Job, importer: type[Import
     people are asked, the column is unresolved.
     """
     columns = columns_of(connection, job.id)
-    for column in columns:
-        if column.doubtful is False or column.date_order or column.decimal_mark or column.place:
-            continue
+    for column in _unread(columns):
         try:
             set_reading(connection, job.id, with_reading(connection, job, importer, column))
         except Final as error:
             if not is_asked(importer, job.config, columns):
                 raise
             decide_columns(connection, job.id, [replace(column, status="UNRESOLVED", reason=error.message)])
+
+
+def settle_readings(connection: Connection[Any], job: Job, importer: type[Importer]) -> None:
+    """The same when somebody lets the job go on: raises `NotSettled` where they have to say more."""
+    for column in _unread(columns_of(connection, job.id)):
+        try:
+            set_reading(connection, job.id, with_reading(connection, job, importer, column))
+        except Final as error:
+            dates = error.code == Code.AMBIGUOUS_DATES
+            option, other = (
+                (f"--dates '{column.header}=dmy'", "mdy") if dates else (f"--decimals '{column.header}=comma'", "point")
+            )
+            how = {"dateOrder": "dmy"} if dates else {"decimalMark": ","}
+            update = json.dumps({"position": column.position, "confirm": True, **how})
+            over_http = f"Say so first, with the update `{update}`."
+            raise NotSettled(
+                error.code, error.message, hint=f"Say {option}, or {other}.", over_http=over_http
+            ) from None
+
+
+def _unread(columns: Sequence[ColumnMapping]) -> list[ColumnMapping]:
+    """Those of which nobody has said, and nothing has told, how they are read."""
+    return [
+        column
+        for column in columns
+        if column.doubtful is not False and not (column.date_order or column.decimal_mark or column.place)
+    ]
 
 
 def with_reading(
