@@ -2,6 +2,7 @@
 
 import pytest
 
+from rowcall.formats.columns import normal
 from rowcall.formats.header import find_header, is_known_header
 
 PEOPLE = [["1", "Ada", "1815-12-10"], ["2", "Grace", "1906-12-09"], ["3", "Linus", "1969-12-28"]]
@@ -128,6 +129,7 @@ def test_words_above_codes_are_the_header() -> None:
         (["e-mail", "ada@example.org", "grace@example.org"], 0),
         (["Report of March", "amount", "1", "2", "3"], 1),
         (["amount", "none yet", "-5", "-5"], 0),
+        (["Number of employees", "unknown", "1", "2", "3"], 0),
         (["red", "blue", "red"], None),
         (["true", "false", "true"], None),
         (["name"], 0),
@@ -136,6 +138,12 @@ def test_words_above_codes_are_the_header() -> None:
 )
 def test_single_columns(cells: list[str], expected: int | None) -> None:
     assert find_header([[cell] for cell in cells]) == expected
+
+
+@pytest.mark.parametrize("cells", [["Umsatzbericht", "Betrag", "1", "2", "3"], ["Umsatz 2025", "Betrag", "1", "2"]])
+def test_a_known_name_below_a_title_heads_a_single_column(cells: list[str]) -> None:
+    assert find_header([[cell] for cell in cells], {"betrag"}) == 1
+    assert find_header([[cell] for cell in cells], {normal(cells[0])}) == 0
 
 
 def test_nothing_has_no_header() -> None:

@@ -20,7 +20,28 @@ _KNOWN = 2  # words that a reader expects make a header; one may be a value
 _TITLE = 3  # words that make a title: fewer above a text and numbers are a name above values, one of which is a text
 _LONG = 64  # characters; a heading in a table of texts is rarely longer than that and than everything below it
 
-_NOTHING = frozenset({"", "-", "--", "n/a", "na", "#n/a", "null", "none", "nan", "?"})
+_NOTHING = frozenset(
+    {
+        *(
+            "",
+            "-",
+            "--",
+            "n/a",
+            "na",
+            "#n/a",
+            "null",
+            "none",
+            "nan",
+            "?",
+            "none yet",
+            "not yet",
+            "unknown",
+            "not known",
+        ),
+        *("missing", "tbd", "tba", "unbekannt", "k.a.", "keine", "fehlt", "inconnu", "desconocido", "sconosciuto"),
+        *("desconhecido", "onbekend", "nieznany", "brak"),
+    }
+)
 _NUMBER = re.compile(
     r"[+\-−(]?\s*[$€£¥]?\s*[+\-−]?(\d[\d.,' \u00a0\u202f_]*|\.\d+)([eE][+\-]?\d+)?\s*[%€£$)]?\s*([A-Z]{3})?"
 )
@@ -56,14 +77,17 @@ def is_known_header(row: Sequence[str], known: Set[str]) -> bool:
     return told >= _KNOWN and told >= len(words) * _MAJORITY and len(set(words)) == len(words)
 
 
-def find_header(rows: Sequence[Sequence[str]]) -> int | None:
-    """The index of the header among the first non-blank rows of a file; None when the first rows are data already."""
+def find_header(rows: Sequence[Sequence[str]], known: Set[str] = frozenset()) -> int | None:
+    """The index of the header among the first non-blank rows of a file; None when the first rows are data already.
+
+    `known` are names that columns may have, as `normal` has them.
+    """
     table = _table(rows)
     for index in range(min(len(rows), _CANDIDATES)):
         if not table.spans(index) or table.falls_short(index):
             continue
         if table.heads(index):
-            return table.last_title(index)
+            return table.last_title(index, known)
         if table.is_data(index):
             break
     # nothing better below: the first row may name all but the last columns
@@ -135,19 +159,26 @@ class _Table:
         valued = [kind is usual for kind, usual in pairs if usual in _VALUES]
         return sum(valued) * 2 >= len(valued)
 
-    def last_title(self, index: int) -> int:
+    def last_title(self, index: int, known: Set[str]) -> int:
         """Where titles stack up: the second, below group titles or facts; in a single column, right above values."""
         following = index + 1
         if following >= len(self.texts) or not self.spans(following) or not self.heads(following):
             return index
         if self.width == 1:
-            rest = {row[0] for row in self.kinds[following + 1 :] if row}
-            valued = len(rest) == 1 and rest <= _VALUES and len(self.texts) > following + 2
-            return following if valued and len(self.texts[index][0].split()) >= _TITLE else index
+            return following if self._is_title(index, known) else index
         names = [cell for cell in self.texts[index] if cell]
         doubled = len(set(names)) * 2 <= len(names)
         doubtful = min(self._votes(index)) < 0 <= min(self._votes(following))
         return following if doubled or doubtful else index
+
+    def _is_title(self, index: int, known: Set[str]) -> bool:
+        """Whether the text above a text and values is a title: the text below it is a name then, and no value."""
+        rest = {row[0] for row in self.kinds[index + 2 :] if row}
+        if len(rest) != 1 or not rest <= _VALUES or len(self.texts) <= index + 3:
+            return False
+        above, below = self.texts[index][0], self.texts[index + 1][0]
+        names = {normal(above) in known, normal(below) in known}
+        return normal(below) in known if len(names) > 1 else len(above.split()) >= _TITLE
 
     def _votes(self, index: int) -> list[int]:
         return [self._vote(index, column) for column in range(len(self.texts[index]))]

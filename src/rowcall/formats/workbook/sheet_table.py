@@ -76,9 +76,10 @@ def _header(rows: Sequence[_Row], options: ReadOptions) -> tuple[int | None, str
     if options.header is not None:
         return (0 if options.header else None), "given"
     first, last = _span(rows)
-    if is_known_header(rows[0].texts(first, last - first + 1), expected_names(options)):
+    names = expected_names(options)
+    if is_known_header(rows[0].texts(first, last - first + 1), names):
         return 0, "names that are expected"
-    index = find_header([row.texts(first, last - first + 1) for row in rows])
+    index = find_header([row.texts(first, last - first + 1) for row in rows], names)
     if index is None:
         return None, f"row {rows[0].number}, the first one with values, looks like data"
     above = f", below {index} row{'s' if index > 1 else ''} of preamble" if index else ""
