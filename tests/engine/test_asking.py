@@ -120,7 +120,7 @@ def test_a_column_chosen_by_hand_whose_numbers_are_ambiguous_is_not_confirmed(
         (ColumnUpdate(position=1, target_field="frist_name"), "no field 'frist_name'"),
         (ColumnUpdate(position=1), "one of confirm, targetField and ignore"),
         (ColumnUpdate(position=1, ignore=True, confirm=True), "one of confirm, targetField and ignore"),
-        (ColumnUpdate(position=3, confirm=True), "Nothing is proposed for column 'shoe'"),
+        (ColumnUpdate(position=3, confirm=True), "Nothing is proposed for column 'shoe'.* --set 'shoe=field'"),
     ],
 )
 def test_answers_that_make_no_sense_are_refused(table: Database, tmp_path: Path, said: ColumnUpdate, told: str) -> None:

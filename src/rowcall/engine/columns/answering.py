@@ -190,7 +190,8 @@ def _decided(columns: Mapping[int, ColumnMapping], said: ColumnUpdate, who: str)
     name = said.target_field if said.target_field is not None else column.target_field
     if name is None:
         told = f"Nothing is proposed for column {column.header!r} that could be confirmed."
-        raise Final(Code.BAD_MAPPING, told, hint="Say `targetField` or `ignore`.")
+        hint = f"Say its field with --set '{column.header}=field', or leave it out with --ignore '{column.header}'."
+        raise Final(Code.BAD_MAPPING, told, hint=hint, over_http="Say `targetField` or `ignore`.")
     same = name == column.target_field
     return replace(
         column,
