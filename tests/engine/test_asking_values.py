@@ -268,6 +268,64 @@ def test_the_same_text_in_two_scopes_is_two_questions(tables: Database, tmp_path
     assert asked.confirms().values("city_id") == [1, 3, 1, 4, 3]
 
 
+CITIES = declared(
+    "shop",
+    id=Integer(),
+    country_id=Lookup("country", by="name", on_missing="ask"),
+    city_id=Lookup("city", by="name", within="country_id", on_missing="ask"),
+    size=Choice("S", "L", on_missing="ask"),
+)
+
+
+def test_nobody_is_asked_about_rows_that_are_skipped_anyway(tables: Database, tmp_path: Path) -> None:
+    rows = "1,Mordor,Barad,S\n2,Germany,Berlin,L\n3,Germany,Bree,XXL\n4,Gondor,Osgiliath,S\n"
+    text = "id,country_id,city_id,size\n" + rows
+    asked = Asked(tables, tmp_path, CITIES, text, batch_rows=1)
+    asked.says(of("Mordor", skip=True), of("XXL", "size", skip=True), of("Gondor", target="4"))
+    assert asked.goes_on().state is State.CELL_MAPPING
+    assert [(each.field, each.value) for each in asked.values(status="UNRESOLVED")] == [("city_id", "Osgiliath")]
+    asked.says(of("Osgiliath", "city_id", ignore=True))
+    assert asked.confirms().told == ["skipped VALUE_LEFT_OUT", "created", "skipped VALUE_LEFT_OUT", "created"]
+
+
+def test_nobody_is_asked_about_look_ups_within_what_fails(tables: Database, tmp_path: Path) -> None:
+    strict = declared(
+        "shop",
+        id=Integer(),
+        country_id=Lookup("country", by="name"),
+        city_id=Lookup("city", by="name", within="country_id", on_missing="ask"),
+    )
+    text = "id,country_id,city_id\n1,Mordor,Barad\n2,Germany,Berlin\n3,,Bree\n"
+    asked = Asked(tables, tmp_path, strict, text, batch_rows=1)
+    assert [each.value for each in asked.values(status="UNRESOLVED")] == ["Bree"]  # it may be left empty
+    asked.says(of("Bree", "city_id", ignore=True))
+    assert asked.confirms().told == ["failed NOT_FOUND", "created", "created"]
+
+
+def test_a_scope_that_is_a_question_by_itself_comes_first(tables: Database, tmp_path: Path) -> None:
+    """What was planned is looked up anew when it is written: by then, the country is gone."""
+    asked = Asked(tables, tmp_path, CITIES, "id,country_id,city_id\n1,Germany,Berlin\n2,USA,Paris\n", preview=True)
+    sql(tables, "DELETE FROM country WHERE id = 1")
+    assert asked.submits().state is State.CELL_MAPPING
+    assert [(each.field, each.value) for each in asked.values(status="UNRESOLVED")] == [("country_id", "Germany")]
+    asked.says(of("Germany", target="4"))
+    assert asked.confirms().values("country_id", "city_id") == [(4, 3), (4, 4)]
+
+
+def test_a_row_is_not_skipped_before_it_is_said_what_it_is_looked_up_within(tables: Database, tmp_path: Path) -> None:
+    skipping = declared(
+        "shop",
+        id=Integer(),
+        country_id=Lookup("country", by="name", on_missing="ask"),
+        city_id=Lookup("city", by="name", within="country_id", on_missing="skip"),
+    )
+    asked = Asked(tables, tmp_path, skipping, "id,country_id,city_id\n1,Germany,Berlin\n", preview=True)
+    sql(tables, "DELETE FROM country WHERE id = 1")
+    assert asked.submits().state is State.CELL_MAPPING
+    asked.says(of("Germany", target="4"))
+    assert asked.confirms().values("country_id", "city_id") == [(4, 3)]
+
+
 def test_choices_are_asked_about_in_the_same_way(tables: Database, tmp_path: Path) -> None:
     importer = declared("shop", id=Integer(), size=Choice("Small", "Large", synonyms={"XL": "Large"}, on_missing="ask"))
     asked = Asked(tables, tmp_path, importer, "id,size\n1,small\n2,xl\n3,Smal\n4,huge\n5,sMáll\n")

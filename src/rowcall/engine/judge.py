@@ -9,7 +9,7 @@ import polars as pl
 from psycopg import Connection
 
 from rowcall.engine.meaning import meant
-from rowcall.engine.resolve import ISSUES
+from rowcall.engine.resolve import ISSUES, Resolved
 from rowcall.engine.values.answers import Unsettled
 from rowcall.engine.verify import verify
 from rowcall.engine.work import Work
@@ -100,12 +100,12 @@ def judge_rows(
     if broken.height:
         texts = texts.filter(~pl.col("number").is_in(broken["row_number"].implode()))
     found = meant(connection, work, texts)
-    open_ = found.questions.join(unusable, on=["number", "field"], how="anti") if found.questions.height else None
-    if open_ is not None and open_.height and asking:
-        raise Unsettled(open_)
     texts, unresolved = _refer_to_themselves(work, found.rows, found.issues)
-    if open_ is not None and open_.height:
+    if found.questions.height and (open_ := _open(work, found, unusable)).height:
         unresolved = pl.concat([unresolved, _unanswered(work, open_)])
+        asked, _ = _without_scope(work, open_, pl.concat([unresolved, unusable]))
+        if asking and asked.height:
+            raise Unsettled(asked)
     skipped = failures(found.skipped, work.lookups, status=Status.SKIPPED)
     if skipped.height:
         texts, unresolved, unusable = (
@@ -115,7 +115,7 @@ def judge_rows(
     awaited = _awaited(connection, work, unresolved) if hopeful else None
     if awaited is not None:
         unresolved = unresolved.join(awaited, on=["number", "field"], how="anti", maintain_order="left")
-    unresolved, silent = _without_scope(work, unresolved)
+    unresolved, silent = _without_scope(work, unresolved, pl.concat([unresolved, unusable]))
     if silent.height:
         awaited = silent if awaited is None else pl.concat([awaited, silent])
     verified = verify(
@@ -137,14 +137,21 @@ def judge_rows(
     return Judged(good, pl.concat([broken, skipped, failed, lost]), found.late)
 
 
-def _without_scope(work: Work, unresolved: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The issues, apart from those of look-ups within something that was not found itself: that is not their fault."""
+def _open(work: Work, found: Resolved, unusable: pl.DataFrame) -> pl.DataFrame:
+    """The questions, apart from those about cells that hold no usable value, and about rows that are skipped anyway."""
+    usable = found.questions.join(unusable, on=["number", "field"], how="anti", maintain_order="left")
+    skipped, _ = _without_scope(work, found.skipped, usable)
+    return usable.join(skipped, on="number", how="anti", maintain_order="left")
+
+
+def _without_scope(work: Work, told: pl.DataFrame, issues: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """What is told of fields, apart from look-ups within what has an issue itself: that is not their fault."""
     scopes = {name: lookup.within for name, lookup in work.lookups.items() if lookup.within}
-    if not scopes or not unresolved.height:
-        return unresolved, unresolved.clear()
+    if not scopes or not told.height:
+        return told, told.clear()
     scope = pl.col("field").replace_strict(scopes, default=None, return_dtype=pl.String)
-    lost = unresolved.select("number", pl.col("field").alias("_within"))
-    told = unresolved.with_columns(scope.alias("_within"))
+    lost = issues.select("number", pl.col("field").alias("_within"))
+    told = told.with_columns(scope.alias("_within"))
     heard = told.join(lost, on=["number", "_within"], how="anti", maintain_order="left").drop("_within")
     return heard, told.join(lost, on=["number", "_within"], how="semi", maintain_order="left").drop("_within")
 

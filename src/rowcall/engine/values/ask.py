@@ -11,7 +11,7 @@ from psycopg import Connection
 
 from rowcall.engine.judge import problems_of, rows_of
 from rowcall.engine.meaning import meant
-from rowcall.engine.resolve import asking
+from rowcall.engine.resolve import asking, with_scopes
 from rowcall.engine.typed import needed_for, texts_of
 from rowcall.engine.values.answers import Unsettled, answers_of
 from rowcall.engine.values.match import match_values
@@ -83,15 +83,28 @@ def _scopes(work: Work, name: str) -> set[str]:
     return found
 
 
+def _settled_before(work: Work, name: str) -> set[str]:
+    """What a field is looked up within, and those of as few scopes of which people said something: to skip rows, maybe.
+
+    Fields that are gathered together don't depend on each other: each keeps what was decided of its values.
+    """
+    scopes = _scopes(work, name)
+    others = {other for other in work.answers.fields if len(_scopes(work, other)) < len(scopes)}
+    return scopes | with_scopes(work.lookups, others)
+
+
 def _values_in(connection: Connection[Any], work: Work, batch: RowBatch, name: str) -> pl.DataFrame:
     """The distinct values of a field in a batch: scope, value, occurrences."""
-    rows = rows_of(connection, work, batch, needed_for(work, {name}))
+    earlier = _settled_before(work, name)
+    rows = rows_of(connection, work, batch, needed_for(work, {name, *earlier}))
     broken, unusable = problems_of(work, rows)
-    numbers = [*broken["row_number"], *unusable.filter(pl.col("field") == name)["number"]]
-    texts = texts_of(work, {name}, rows).filter(~pl.col("number").is_in(numbers))
-    if scopes := _scopes(work, name):
-        found = meant(connection, work, texts, scopes)
-        texts = found.rows.filter(~pl.col("number").is_in(found.skipped["number"].implode()))
+    scopes = _scopes(work, name)
+    numbers = [*broken["row_number"], *unusable.filter(pl.col("field").is_in([name, *scopes]))["number"]]
+    texts = texts_of(work, {name, *earlier}, rows).filter(~pl.col("number").is_in(numbers))
+    if earlier:
+        found = meant(connection, work, texts, earlier)
+        failing = found.issues.filter(pl.col("field").is_in(list(scopes)))
+        texts = found.rows.filter(~pl.col("number").is_in([*found.skipped["number"], *failing["number"]]))
     field = work.importer.fields[name]
     if isinstance(field, Lookup):
         texts = asking(name, field, texts)
