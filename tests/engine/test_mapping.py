@@ -175,11 +175,53 @@ def test_constants_that_can_be_read_in_one_way_need_no_notation(dated: Database)
 
 
 @pytest.mark.parametrize(
+    ("text", "amount", "count"),
+    [
+        ("1,5", "1.5", None),
+        ("1.234,5", "1234.5", None),
+        ("1.234.567", "1234567", 1234567),
+        ("1234", "1234", 1234),
+        ("1.2340", "1.234", None),
+        ("0,125", "0.125", None),
+        (".125", "0.125", None),
+        ("0.000", "0", 0),
+        ("1.234", None, 1234),
+        ("1.000", None, 1000),
+        ("1,000", None, 1000),
+        ("-1'234.500", None, -1234500),
+    ],
+)
+def test_a_number_for_all_rows_is_read_by_the_rule_for_columns(
+    database: Database, text: str, amount: str | None, count: int | None
+) -> None:
+    sql(database, "CREATE TABLE d (id int PRIMARY KEY, amount numeric, count int)")
+    importer = declared("d", id=Integer(), amount=Decimal(), count=Integer())
+    for name, value in (("amount", amount), ("count", count)):
+        if value is None:
+            with pytest.raises(DoesNotFit) as caught:
+                run_import(database, importer, "id\n1\n", constants={name: text})
+            ways = ("--decimal point", '{"decimal": "."}') if name == "amount" else ("1234", "")
+            assert ways[0] in caught.value.hint
+            assert ways[1] in caught.value.over_http
+            continue
+        sql(database, "TRUNCATE d")
+        assert run_import(database, importer, "id\n1\n", constants={name: text}).values(name) == [Exact(value)]
+
+
+def test_decimal_places_of_a_field_don_t_decide_what_a_constant_is(dated: Database) -> None:
+    importer = declared("d", id=Integer(), amount=Decimal(places=2))
+    with pytest.raises(DoesNotFit, match=r"'1,234' can be read as 1234 or as 1\.234"):
+        run_import(dated, importer, "id\n1\n", constants={"amount": "1,234"})
+
+
+@pytest.mark.parametrize(
     ("constants", "told"),
     [
         ({"born": "soon"}, "'soon' is not a date"),
         ({"born": "30.02.2024"}, "'30.02.2024' is not a date"),
         ({"born": "03/04/2024"}, "with the day or the month first"),
+        ({"amount": "1,234"}, "'1,234' can be read as 1234 or as 1.234"),
+        ({"amount": "-1.234"}, "'-1.234' can be read as -1.234 or as -1234"),
         ({"amount": "much"}, "'much' is not a number"),
         ({"amount": "-1"}, "-1 is below the minimum of 0"),
         ({"code": "abcd"}, "abcd"),
