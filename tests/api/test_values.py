@@ -27,7 +27,7 @@ from .town import UNKNOWN, Town, make_keys, prepared, served
 run = test_server_option.run
 TABLES = """
     CREATE TABLE country (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text UNIQUE, code text);
-    CREATE TABLE city (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text, country_id int);
+    CREATE TABLE city (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text, country_id int, UNIQUE (country_id, name));
     CREATE TABLE shop (id int PRIMARY KEY, country_id int, city_id int, size text);
     INSERT INTO country (name, code) VALUES ('Germany', 'DE'), ('Åland', 'AX'), ('100% Land', 'XX'), ('a_b', 'YY');
     INSERT INTO city (name, country_id) VALUES ('Berlin', 1), ('Bergen', 2), ('Bonn', 1);
@@ -45,7 +45,16 @@ class Shops(Importer):
     only_when = {"size": {"mode": ("insert",)}}  # noqa: RUF012 (as importers are written)
 
 
-REGISTRY = Registry((Pack("shops", __name__, (Shops,)),))
+class Towns(Importer):
+    """Shops, of which it is asked where they are."""
+
+    target = "shop"
+    id_ = Integer(required=True)
+    country_id = Lookup("country", by="name", on_missing="ask")
+    city_id = Lookup("city", by="name", within="country_id", on_missing="ask", creates="name")
+
+
+REGISTRY = Registry((Pack("shops", __name__, (Shops, Towns)),))
 
 
 @pytest.fixture
@@ -418,3 +427,61 @@ def test_unknown_jobs_have_no_values(shop: Site) -> None:
     assert shop.client.get(f"{job}/cell-mappings").status_code == 404
     assert shop.client.post(f"{job}/cell-mappings/confirm").status_code == 404
     assert says(shop, job, {"field": "country_id", "value": "x", "ignore": True}).status_code == 404
+
+
+@pytest.fixture
+def towns(shop: Site) -> Site:
+    more = "('Springfield', 1), ('Springfield', 2), ('Springfield', 3), ('Nice in Å', 2)"
+    with shop.database.connect() as connection:
+        connection.execute(f"INSERT INTO city (name, country_id) VALUES {more}")
+    return shop
+
+
+def cities(site: Site, *rows: str) -> str:
+    """The number of a job that waits for what the cities of countries stand for."""
+    text = "id,country_id,city_id\n" + "".join(f"{n},{row}\n" for n, row in enumerate(rows, 1))
+    files, data = {"file": ("shops.csv", text)}, {"importer": "towns"}
+    job = site.client.post("/v1/imports", files=files, data=data).json()
+    site.worker.advance(job["id"])
+    return str(job["number"])
+
+
+def city_ids(site: Site) -> list[int]:
+    with site.database.connect() as connection:
+        return [city for (city,) in connection.execute("SELECT city_id FROM shop ORDER BY id")]
+
+
+def test_the_command_says_of_a_value_in_which_scope(towns: Site, run: Run) -> None:
+    where = ("--server", str(towns.client.base_url))
+    number = cities(towns, "Germany,Sprngfeld", "Åland,Sprngfeld", "Germany,Nowhere", "Åland,Nice in B")
+    both = run("values", number, "--set", "city_id:Sprngfeld=4", *where)
+    assert "looked up within Germany and Åland, and '4' is not the name of a row in each" in both.err
+    assert "--set 'city_id:Sprngfeld in Germany=4'" in both.err
+    other = run("values", number, "--set", "city_id:Sprngfeld in France=Springfield", *where)
+    assert "'Sprngfeld in France' is none of the values of city_id" in other.err
+    assert "rowcall values" in other.err
+    one = run("values", number, "--set", "city_id:Sprngfeld in Germany=Springfield", "--json", *where).json
+    assert one["updated"] == 1
+    settled = {each["scope"]["label"]: each["target"]["id"] for each in one["items"] if each["decidedBy"]}
+    assert settled == {"Germany": "4"}
+    each = run("values", number, "--set", "city_id:Sprngfeld=Springfield", "--json", *where).json  # in its own
+    assert each["updated"] == 2
+    rest = ("--skip", "city_id:Nowhere in Germany", "--set", "city_id:Nice in B=Nice in Å")
+    assert run("values", number, *rest, "--json", *where).json["updated"] == 2
+    towns.worker.advance(str(run("values", number, "--confirm", "--json", *where).json["job"]["id"]))
+    assert city_ids(towns) == [4, 5, 7]
+
+
+def test_a_search_tells_scopes_and_takes_one(towns: Site, run: Run) -> None:
+    where = ("--server", str(towns.client.base_url))
+    number = cities(towns, "Germany,Sprngfeld")
+    assert {"Springfield in Germany", "Springfield in Åland"} <= {
+        line.partition("  ")[2].strip().partition("  ")[2].strip()
+        for line in run("values", number, "--search", "city_id:spr", *where).out.splitlines()
+    }
+    (found,) = run("values", number, "--search", "city_id:spr in Åland", "--json", *where).json["items"]
+    assert (found["id"], found["scope"]) == ("5", {"id": "2", "label": "Åland"})
+    literal = run("values", number, "--search", "city_id:nice in", "--json", *where).json["items"]
+    assert [each["label"] for each in literal] == ["Nice in Å"]
+    unscoped = run("values", number, "--search", "country_id:ger", "--json", *where).json["items"]
+    assert [each["scope"] for each in unscoped] == [None]

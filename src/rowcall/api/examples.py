@@ -445,7 +445,7 @@ EXAMPLES: dict[str, Any] = {
         ]
     },
     "ValuesUpdated": {"updated": 3, "fields": [{**_VALUE_FIELD, "unresolved": 6}]},
-    "CandidatePage": {"items": [_CANDIDATE], "more": False, "next": None},
+    "CandidatePage": {"items": [{**_CANDIDATE, "scope": None}], "more": False, "next": None},
     "DecisionPage": {"items": [_DECISION], "next": None},
     "RevokedAnswer": {
         "decision": _DECISION,

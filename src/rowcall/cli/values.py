@@ -14,7 +14,7 @@ from rowcall.cli.ended import failing
 from rowcall.cli.moves import tell_job
 from rowcall.cli.options import AsJson, one_of
 from rowcall.cli.screen import document, screen, short, table, there
-from rowcall.client.answers.values import Candidates, Value, ValueField, Values, ValueSaid
+from rowcall.client.answers.values import Candidate, Candidates, Value, ValueField, Values, ValueSaid
 from rowcall.errors import Final
 from rowcall.model import Code
 from rowcall.store.mappings import ColumnStatus
@@ -23,6 +23,9 @@ from rowcall.words import counted
 _STATUSES: tuple[str, ...] = get_args(ColumnStatus)
 _COLOURS = {"UNRESOLVED": "yellow", "AUTO_MATCHED": "dim", "USER_CONFIRMED": "green", "USER_OVERRIDDEN": "green"}
 _SHAPE = "FIELD:VALUE"
+_SEARCH = "FIELD:TEXT"
+_WITHIN = " in "
+"""Stands between a value and what it is looked up within, where they are shown, and where they are said."""
 
 
 def values(
@@ -32,14 +35,15 @@ def values(
     text: Annotated[str | None, typer.Option(help="Only values with this in them.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many values.")] = 50,
     search: Annotated[
-        str | None, typer.Option(metavar="FIELD:TEXT", help="Search for what values of a field can stand for.")
+        str | None, typer.Option(metavar=_SEARCH, help="Search for what values of a field can stand for.")
     ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar=f"{_SHAPE}=TARGET",
-            help="It stands for this: an id, its name, or what it is looked up by. Repeat it.",
+            help="It stands for this: an id, its name, or what it is looked up by. Repeat it. A value is written as it "
+            "is shown, with what it is looked up within: 'city_id:Berln in Germany=Berlin'.",
         ),
     ] = None,
     ignore: Annotated[
@@ -63,11 +67,11 @@ def values(
             _show_candidates(_searched(at, job, search), as_json=as_json)
             return
         said = [
-            *_all_said(ignore, "--ignore", ignore=True),
-            *_all_said(skip, "--skip", skip=True),
-            *_all_said(create, "--create", create=True),
-            *_all_said(accept, "--accept", confirm=True),
-            *(_targeted(at, job, each) for each in set_ or ()),
+            *_all_said(at, job, ignore, "--ignore", ignore=True),
+            *_all_said(at, job, skip, "--skip", skip=True),
+            *_all_said(at, job, create, "--create", create=True),
+            *_all_said(at, job, accept, "--accept", confirm=True),
+            *(said for each in set_ or () for said in _targeted(at, job, each)),
         ]
         updated = at.change_values(job, said).updated if said else None
         now = at.confirm_values(job) if confirm else None
@@ -87,11 +91,13 @@ def values(
 # ------------------------------------------------------------------------------------------------------- what is said
 
 
-def _all_said(texts: Sequence[str] | None, option: str, **said: Any) -> list[ValueSaid]:
+def _all_said(at: Desk, job: str, texts: Sequence[str] | None, option: str, **said: Any) -> list[ValueSaid]:
     found: list[ValueSaid] = []
     for each in texts or ():
         field, value = _parts(each, option, _SHAPE)
-        if value:
+        if _WITHIN in value and (meant := _meant(at, job, field, value)):
+            found.append(ValueSaid(ids=[one.id for one in meant], **said))
+        elif value:
             found.append(ValueSaid(field=field, value=value, **said))
         else:  # all that are open
             found.append(ValueSaid(field=field, status="UNRESOLVED", **said))
@@ -105,23 +111,57 @@ def _parts(text: str, option: str, shape: str) -> tuple[str, str]:
     return field, value
 
 
-def _targeted(at: Desk, job: str, text: str) -> ValueSaid:
+def _meant(at: Desk, job: str, field: str, text: str) -> list[Value]:
+    """The values with this text; else the one that is shown so, with what it is looked up within."""
+    what = text.partition(_WITHIN)[0]
+    pages = [at.values(job, field=field, text=what, most=1000)]
+    while after := pages[-1].next:
+        pages.append(at.values(job, field=field, text=what, after=after, most=1000))
+    found = [each for page in pages for each in page.items]
+    return [each for each in found if each.value == text] or [each for each in found if text in _shown_as(each)]
+
+
+def _shown_as(value: Value) -> list[str]:
+    return [f"{value.value}{_WITHIN}{name}" for name in (value.scope.label, value.scope.id)] if value.scope else []
+
+
+def _targeted(at: Desk, job: str, text: str) -> list[ValueSaid]:
     """A value may hold an equals sign, what it stands for doesn't."""
     shape = f"{_SHAPE}=TARGET"
     field, rest = _parts(text, "--set", shape)
     value, sign, target = rest.rpartition("=")
     if not sign or not value or not target:
         raise Final(Code.BAD_OPTION, f"--set is written so: --set '{shape}'.")
-    named = [each.id for each in at.candidates(job, field, target).items if each.label == target]
+    meant = _meant(at, job, field, value)
+    if not meant:
+        told = f"{value!r} is none of the values of {field} in job {job}."
+        raise Final(Code.BAD_MAPPING, told, hint=f"`rowcall values {job} --field {field}` lists them.")
+    targets = [_named(at, job, each, target) for each in meant]
+    if len(meant) > 1 and None in targets:
+        there = " and ".join(each.scope.label if each.scope else "nothing" for each in meant[:5])
+        told = f"{value!r} is looked up within {there}, and {target!r} is not the name of a row in each."
+        where = next(_shown_as(each)[0] for each in meant if each.scope)
+        raise Final(Code.BAD_OPTION, told, hint=f"Say which is meant, as in --set '{field}:{where}={target}'.")
+    return [ValueSaid(ids=[each.id], target_id=found or target) for each, found in zip(meant, targets, strict=True)]
+
+
+def _named(at: Desk, job: str, value: Value, target: str) -> str | None:
+    """The id of the one row that is called so, in what a value is looked up within."""
+    scope = value.scope.id if value.scope else None
+    named = [each.id for each in at.candidates(job, value.field, target, scope=scope).items if each.label == target]
     if len(named) > 1:
         told = f"{target!r} is the name of several rows: {', '.join(named)}."
         raise Final(Code.BAD_OPTION, told, hint="Say which, by its id.")
-    return ValueSaid(field=field, value=value, target_id=named[0] if named else target)
+    return named[0] if named else None
 
 
 def _searched(at: Desk, job: str, search: str) -> Candidates:
-    field, text = _parts(search, "--search", "FIELD:TEXT")
-    return at.candidates(job, field, text)
+    """What is found; of a text with the name of a scope behind it, as it is shown, what is found in that."""
+    field, text = _parts(search, "--search", _SEARCH)
+    what, sign, where = text.rpartition(_WITHIN)
+    scopes = [each.scope for each in at.candidates(job, field, what, most=100).items if each.scope] if sign else []
+    scope = next((each.id for each in scopes if where in (each.label, each.id)), None)
+    return at.candidates(job, field, what, scope=scope) if scope else at.candidates(job, field, text)
 
 
 # ------------------------------------------------------------------------------------------------------ what is shown
@@ -156,7 +196,7 @@ def _covered(field: ValueField) -> str:
 
 
 def _line(value: Value) -> tuple[str, ...]:
-    within = f" [dim]in {literal(short(value.scope.label, 30))}[/]" if value.scope else ""
+    within = f"[dim]{_WITHIN}{literal(short(value.scope.label, 30))}[/]" if value.scope else ""
     status = f"[{_COLOURS.get(value.status, 'green')}]{value.status}[/]"
     return (
         literal(value.field),
@@ -178,6 +218,11 @@ def _stands_for(value: Value) -> str:
     return f"{question}{literal(short(value.target.label, 40))} [dim]({literal(short(value.target.id, 40))})[/]"
 
 
+def _candidate(found: Candidate) -> str:
+    within = f"[dim]{_WITHIN}{literal(short(found.scope.label, 30))}[/]" if found.scope else ""
+    return literal(short(found.label, 100)) + within
+
+
 def _show_candidates(found: Candidates, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
@@ -186,7 +231,7 @@ def _show_candidates(found: Candidates, *, as_json: bool) -> None:
     if not found.items:
         console.print("Nothing like it is there.")
         return
-    lines = [(literal(short(each.id, 60)), f"{each.score}", literal(short(each.label, 100))) for each in found.items]
+    lines = [(literal(short(each.id, 60)), f"{each.score}", _candidate(each)) for each in found.items]
     console.print(table(("id", "score", "name"), lines, whole=2, width=console.width))
     if found.more:
         console.print("[dim]There are more; say more of the name.[/]")

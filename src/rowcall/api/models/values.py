@@ -30,6 +30,13 @@ class CandidateAnswer(Wire):
     """How alike they are, of a hundred."""
 
 
+class FoundCandidate(CandidateAnswer):
+    """A candidate that was searched for."""
+
+    scope: Scoped | None
+    """The row that it is in, where the field has a scope."""
+
+
 class ValueAnswer(Wire):
     """A distinct value of a field, and what it stands for."""
 
@@ -91,7 +98,7 @@ class ValuePage(Wire):
 class CandidatePage(Wire):
     """The best candidates; `next` leads to more."""
 
-    items: list[CandidateAnswer]
+    items: list[FoundCandidate]
     more: bool
     """Whether more fit: saying more of the text may be quicker."""
     next: str | None

@@ -19,6 +19,8 @@ class Candidate(Wire, frozen=True, kw_only=True):
     id: str
     label: str
     score: int = 0
+    scope: Named | None = None
+    """What it is in, where the field has a scope; told where it was searched for."""
 
 
 class Value(Wire, frozen=True, kw_only=True):

@@ -171,7 +171,7 @@ def _target(tables: Connection[Any], importer: type[Importer], name: str, said: 
             hint=choices or f"Search what there is with --search {name}:TEXT.",
             over_http=choices or "Search what there is with `candidates`.",
         )
-    within = known.scope_of(tables, key) if isinstance(known, LookedUp) and known.scoped else None
+    within = known.scopes(tables, [key]).get(key, "") if isinstance(known, LookedUp) and known.scoped else None
     return Target(key, labels[key], within)
 
 

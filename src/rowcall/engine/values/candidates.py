@@ -11,7 +11,7 @@ import polars as pl
 from psycopg import Connection
 from psycopg.sql import SQL, Identifier, Literal
 
-from rowcall.engine.values.known import ENTRIES, SHOWN, Known, LookedUp, in_scope, known_of
+from rowcall.engine.values.known import ENTRIES, SHOWN, Known, LookedUp, in_scope, known_of, scope_labels
 from rowcall.engine.values.similar import similar, words
 from rowcall.errors import Final
 from rowcall.importer import Choice, Importer, Lookup, folded_values
@@ -35,6 +35,8 @@ class Candidate:
     label: str
     score: int
     """Of a hundred; 100 is the same."""
+    scope: tuple[str, str] | None = None
+    """What it is in, where there are scopes: key and label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +64,16 @@ def candidates(connection: Connection[Any], importer: type[Importer], name: str,
     require_askable(importer, name)
     known = known_of(importer, name)
     sought = replace(sought, scope=(sought.scope or None) if known.scoped else None)
-    if isinstance(known, LookedUp) and _is_large(connection, known.lookup, sought.scope):
-        return _searched(connection, known.lookup, sought)
-    return _compared(connection, known, sought)
+    if not isinstance(known, LookedUp):
+        return _compared(connection, known, sought)
+    if _is_large(connection, known.lookup, sought.scope):
+        found = _searched(connection, known.lookup, sought)
+    else:
+        found = _compared(connection, known, sought)
+    scopes = known.scopes(connection, [each.key for each in found.items])
+    labels = scope_labels(connection, importer, name, list({*scopes.values()})) if scopes else {}
+    named = {key: (scope, labels.get(scope, scope)) for key, scope in scopes.items() if scope}
+    return replace(found, items=[replace(each, scope=named.get(each.key)) for each in found.items])
 
 
 def require_askable(importer: type[Importer], name: str) -> None:

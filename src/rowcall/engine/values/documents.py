@@ -6,7 +6,7 @@ from typing import Any
 
 from psycopg import Connection
 
-from rowcall.engine.values.candidates import Sought, candidates, require_askable
+from rowcall.engine.values.candidates import Candidate, Sought, candidates, require_askable
 from rowcall.engine.values.revoke import way_on
 from rowcall.importer import Choice, Importer, Lookup
 from rowcall.store.cursors import decoded, encoded
@@ -60,6 +60,11 @@ def candidate_document(candidate: dict[str, Any]) -> dict[str, Any]:
     return {"id": candidate["key"], "label": candidate["label"], "score": candidate["score"]}
 
 
+def _found_document(found: Candidate) -> dict[str, Any]:
+    scope = {"id": found.scope[0], "label": found.scope[1]} if found.scope else None
+    return {"id": found.key, "label": found.label, "score": found.score, "scope": scope}
+
+
 def candidates_document(
     connection: Connection[Any], importer: type[Importer], field: str, sought: Sought, after: str | None
 ) -> dict[str, Any]:
@@ -68,7 +73,7 @@ def candidates_document(
     place = decoded(about, after, tuple[int, str, str]) if after is not None else None
     found = candidates(connection, importer, field, replace(sought, after=place))
     return {
-        "items": [{"id": each.key, "label": each.label, "score": each.score} for each in found.items],
+        "items": [_found_document(each) for each in found.items],
         "more": found.last is not None,
         "next": encoded(about, found.last) if found.last else None,
     }

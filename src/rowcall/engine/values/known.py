@@ -54,6 +54,16 @@ def known_of(importer: type[Importer], name: str) -> Known:
     raise AssertionError(f"{name} is neither looked up nor chosen")
 
 
+def scope_labels(
+    connection: Connection[Any], importer: type[Importer], name: str, scopes: Sequence[str]
+) -> dict[str, str]:
+    """What the scopes of a field are called, by key: those that are rows of a table."""
+    within = getattr(importer.fields[name], "within", None)
+    if within is None or not isinstance(importer.fields.get(within), Lookup):
+        return {}
+    return known_of(importer, within).labels(connection, scopes)
+
+
 @dataclass(frozen=True, slots=True)
 class LookedUp:
     """The rows of a table."""
@@ -95,13 +105,14 @@ class LookedUp:
         found = connection.execute(SQL("SELECT {} FROM {} WHERE {}").format(columns, table.identifier, where))
         return {key: (label or key)[:SHOWN] for key, label in found}
 
-    def scope_of(self, connection: Connection[Any], key: str) -> str:
-        """The scope that a row is in."""
+    def scopes(self, connection: Connection[Any], keys: Sequence[str]) -> dict[str, str]:
+        """The scope that each row is in, by key."""
+        if self.lookup.within is None or not keys:
+            return {}
         table = find_table(connection, self.lookup.table)
-        column, where = Identifier(self.lookup.within or self.lookup.to), having_keys(table, self.lookup, [key])
-        select = SQL("SELECT {}::text FROM {} WHERE {}").format(column, table.identifier, where)
-        found = connection.execute(select).fetchone()
-        return (found and found[0]) or ""
+        columns, where = _as_texts([self.lookup.to, self.lookup.within]), having_keys(table, self.lookup, keys)
+        found = connection.execute(SQL("SELECT {} FROM {} WHERE {}").format(columns, table.identifier, where))
+        return {key: scope or "" for key, scope in found}
 
 
 def in_scope(lookup: Lookup, scope: str | None) -> Composable:

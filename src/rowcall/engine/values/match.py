@@ -9,7 +9,7 @@ import polars as pl
 from psycopg import Connection
 
 from rowcall.engine.resolve import TO_CREATE
-from rowcall.engine.values.known import Known, known_of
+from rowcall.engine.values.known import Known, known_of, scope_labels
 from rowcall.engine.values.similar import MOST_ENTRIES, PROPOSED, similar, words
 from rowcall.engine.work import Work
 from rowcall.importer import Lookup, folded_values
@@ -36,7 +36,7 @@ def _scope_labels(connection: Connection[Any], work: Work, name: str, values: pl
     scopes = values["scope"]
     if not isinstance(work.importer.fields.get(within or ""), Lookup):
         return scopes.replace("", None).alias("scope_label")
-    labels = known_of(work.importer, within or "").labels(connection, scopes.unique().to_list())
+    labels = scope_labels(connection, work.importer, name, scopes.unique().to_list())
     created = {scope: scope.rpartition("\x1f")[2] for scope in scopes.unique() if scope.startswith(TO_CREATE)}
     return scopes.replace_strict({**labels, **created}, default=None, return_dtype=pl.String).alias("scope_label")
 
