@@ -27,9 +27,10 @@ from .town import UNKNOWN, Town, make_keys, prepared, served
 run = test_server_option.run
 TABLES = """
     CREATE TABLE country (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text UNIQUE, code text);
-    CREATE TABLE city (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text, country_id int, UNIQUE (country_id, name));
+    CREATE TABLE city (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text, country_id int);
     CREATE TABLE shop (id int PRIMARY KEY, country_id int, city_id int, size text);
     INSERT INTO country (name, code) VALUES ('Germany', 'DE'), ('Åland', 'AX'), ('100% Land', 'XX'), ('a_b', 'YY');
+    CREATE UNIQUE INDEX ON city (country_id, name);
     INSERT INTO city (name, country_id) VALUES ('Berlin', 1), ('Bergen', 2), ('Bonn', 1);
 """
 
