@@ -99,6 +99,16 @@ def test_numbers_that_nothing_decides_are_asked_about(database: Database) -> Non
     assert result.values("amount") == [Exact(1234)]
 
 
+def test_numbers_that_contradict_each_other_are_told(database: Database) -> None:
+    with_numbers(database)
+    with pytest.raises(Final) as caught:
+        run_import(database, NUMBERS, "id;amount\n1;1.234,5\n2;1,234.5\n3;1.234\n")
+    told = (
+        "Column 'amount' has numbers such as '1,234.5' and '1.234,5', and as many tell the point for the decimal mark"
+    )
+    assert caught.value.message == f"{told} as the comma."
+
+
 def test_numbers_of_a_workbook_are_not_taken_for_texts_beside_them(database: Database) -> None:
     with_numbers(database)
     content = BytesIO()

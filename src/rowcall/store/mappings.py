@@ -52,6 +52,9 @@ class Counted:
     example: str | None
     dotted: str | None = None
     """Of numbers that can be read either way, one with a point."""
+    with_point: str | None = None
+    """A number that can only have a decimal point."""
+    with_comma: str | None = None
 
 
 def add_columns(connection: Connection[Any], job_id: UUID, columns: Iterable[ColumnMapping]) -> None:

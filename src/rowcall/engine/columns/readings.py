@@ -153,11 +153,19 @@ def _decimal_mark(
         return "." if "," in (counted.example or "") else ","  # a whole number: what stands in it can only group digits
     raise Final(
         Code.AMBIGUOUS_NUMBERS,
-        f"Column {column.header!r} has numbers such as {counted.example!r} whose "
-        f"{(counted.example or '')[-4:-3]!r} can be a decimal mark or group digits, and no value tells which.",
+        f"Column {column.header!r} has numbers {_in_doubt(counted)}.",
         hint="Say which with --decimal point or --decimal comma.",
         over_http=f"Say which with {in_config('decimal', '.')}, or a comma.",
     )
+
+
+def _in_doubt(counted: Counted) -> str:
+    """Why numbers don't tell their decimal mark."""
+    if counted.first:
+        pair = f"{counted.with_point!r} and {counted.with_comma!r}"
+        return f"such as {pair}, and as many tell the point for the decimal mark as the comma"
+    mark = (counted.example or "")[-4:-3]
+    return f"such as {counted.example!r} whose {mark!r} can be a decimal mark or group digits, and no value tells which"
 
 
 def _refuse_mixed(column: ColumnMapping, counted: Counted) -> None:

@@ -59,7 +59,9 @@ SELECT count(*) FILTER (WHERE text ~ point AND NOT text ~ comma) AS first,
        count(*) FILTER (WHERE text ~ comma AND NOT text ~ point) AS second,
        count(*) FILTER (WHERE text ~ point AND text ~ comma) AS open,
        min(text) FILTER (WHERE text ~ point AND text ~ comma) AS example,
-       min(text) FILTER (WHERE text ~ point AND text ~ comma AND text LIKE '%%.%%') AS dotted
+       min(text) FILTER (WHERE text ~ point AND text ~ comma AND text LIKE '%%.%%') AS dotted,
+       min(text) FILTER (WHERE text ~ point AND NOT text ~ comma) AS with_point,
+       min(text) FILTER (WHERE text ~ comma AND NOT text ~ point) AS with_comma
 FROM (
     SELECT btrim(cells[%(place)s]) AS text,
            '^[^0-9.,]*([0-9]+|[1-9][0-9]{0,2}([, ''][0-9]{3})+)?(\.[0-9]+)?[^0-9.,]*$' AS point,
