@@ -30,12 +30,12 @@ def work_off(run: Run, control: Connection[Any], work: Work) -> None:
     while waiting := pending_batches(control, work.job.id):
         pause = min(_LONGEST_ROUND, 2 * pause) if waiting == before else _ROUND
         before = waiting
-        _labour(run, control, work)
+        _labour(run, control, work, waiting)
         if run.stop.wait(pause):
             raise interrupted(work.job)
 
 
-def _labour(run: Run, control: Connection[Any], work: Work) -> None:
+def _labour(run: Run, control: Connection[Any], work: Work, batches: int) -> None:
     """Have workers commit batches until none waits, telling how it goes."""
     route = Route.STAGED if work.target is NO_TARGET else shortest_route(control, work)
     troubles = work_together(
@@ -43,10 +43,16 @@ def _labour(run: Run, control: Connection[Any], work: Work) -> None:
         work.job,
         lambda connection: _next_batch(run, connection, work, Hopes(route)),
         partial(_tell_counts, run, control, work.job),
-        workers=1 if work.unforeseen else run.settings.workers,  # then the first row in the file is the first to come
+        workers=_workers(run, work, batches),
     )
     if troubles:
         raise _trouble(troubles)
+
+
+def _workers(run: Run, work: Work, batches: int) -> int:
+    if work.unforeseen:
+        return 1  # then the first row in the file is the first to come
+    return run.settings.workers if issubclass(run.importer, ItemImporter) else min(run.settings.workers, batches)
 
 
 def _trouble(troubles: list[BaseException]) -> BaseException:
