@@ -2,17 +2,17 @@
 -- I1: rows of a job that nothing is said about, nor implied by its plan.
 SELECT 'row ' || r.number AS found FROM rowcall.row r
 WHERE r.job_id = %(id)s
-  AND NOT EXISTS (SELECT FROM rowcall.outcome o WHERE o.job_id = r.job_id AND o.row_number = r.number)
+  AND NOT EXISTS (SELECT FROM rowcall.outcome o WHERE o.job_id = r.job_id AND o.row_number = r.number OFFSET 0)
   AND NOT EXISTS (SELECT FROM rowcall.plan_piece p JOIN rowcall.job j ON j.id = p.job_id
                   WHERE p.job_id = r.job_id AND r.number BETWEEN p.first_row AND p.last_row AND p.implied IS NOT NULL
-                    AND rowcall.shows_plan(j.state, j.paused_from))
+                    AND rowcall.shows_plan(j.state, j.paused_from) OFFSET 0)
 ORDER BY r.number
 
 -- outcomes_without_row --
 -- I1: outcomes of rows that are not there.
 SELECT 'outcome of row ' || o.row_number AS found FROM rowcall.outcome o
 WHERE o.job_id = %(id)s
-  AND NOT EXISTS (SELECT FROM rowcall.row r WHERE r.job_id = o.job_id AND r.number = o.row_number)
+  AND NOT EXISTS (SELECT FROM rowcall.row r WHERE r.job_id = o.job_id AND r.number = o.row_number OFFSET 0)
 ORDER BY o.row_number
 
 -- batches_apart --
@@ -57,7 +57,9 @@ LEFT JOIN rowcall.plan_piece p ON j.planned AND p.job_id = j.id AND p.first_row 
                  count(*) FILTER (WHERE o.status = 'skipped'), count(*) FILTER (WHERE o.status = 'failed'), count(v.row_number)] AS counted
     FROM (SELECT b.last_row - b.first_row + 1 AS rows) i LEFT JOIN rowcall.outcome o
         ON o.job_id = b.job_id AND o.row_number BETWEEN b.first_row AND b.last_row AND (o.attempt > 0) <> j.planned
-    LEFT JOIN rowcall.reversal v ON v.job_id = o.job_id AND v.row_number = o.row_number AND v.result IN ('deleted', 'restored')
+    LEFT JOIN LATERAL (
+        SELECT * FROM rowcall.reversal v
+        WHERE v.job_id = o.job_id AND v.row_number = o.row_number AND v.result IN ('deleted', 'restored') OFFSET 0) v ON true
     GROUP BY i.rows) o
 WHERE b.counted <> o.counted
 UNION ALL
@@ -76,24 +78,26 @@ GROUP BY target_key HAVING count(*) > 1 OR target_key IS NULL
 -- I5: rows that a job created and that the target no longer has.
 SELECT 'row ' || o.row_number || ', key ' || array_to_string(o.target_key, ', ') AS found
 FROM rowcall.outcome o
-WHERE o.job_id = %(id)s AND o.status = 'created' AND o.attempt > 0 AND NOT EXISTS (SELECT FROM {target} t WHERE {same})
-  AND NOT EXISTS (SELECT FROM rowcall.reversal v WHERE v.job_id = o.job_id AND v.row_number = o.row_number AND v.result = 'deleted')
+WHERE o.job_id = %(id)s AND o.status = 'created' AND o.attempt > 0 AND NOT EXISTS (SELECT FROM {target} t WHERE {same} OFFSET 0)
+  AND NOT EXISTS (SELECT FROM rowcall.reversal v WHERE v.job_id = o.job_id AND v.row_number = o.row_number AND v.result = 'deleted' OFFSET 0)
 ORDER BY o.row_number
 
 -- undone_still_there --
 -- I5: rows that were taken back and that the target has as the import left them.
 SELECT 'row ' || o.row_number || ', key ' || array_to_string(o.target_key, ', ') AS found
-FROM rowcall.outcome o JOIN rowcall.reversal v ON v.job_id = o.job_id AND v.row_number = o.row_number
-    AND v.result IN ('deleted', 'restored') AND v.stamp IS DISTINCT FROM o.xmin
-JOIN {target} t ON {same}
-WHERE o.job_id = %(id)s AND t.xmin = o.xmin
+FROM rowcall.outcome o
+CROSS JOIN LATERAL (
+    SELECT FROM rowcall.reversal v WHERE v.job_id = o.job_id AND v.row_number = o.row_number
+      AND v.result IN ('deleted', 'restored') AND v.stamp IS DISTINCT FROM o.xmin OFFSET 0) v
+CROSS JOIN LATERAL (SELECT FROM {target} t WHERE {same} AND t.xmin = o.xmin OFFSET 0) t
+WHERE o.job_id = %(id)s
 ORDER BY o.row_number
 
 -- undone_without_row --
 -- I1: what was taken back without having been written.
 SELECT 'row ' || v.row_number AS found FROM rowcall.reversal v
 WHERE v.job_id = %(id)s AND NOT EXISTS (
-    SELECT FROM rowcall.outcome o WHERE o.job_id = v.job_id AND o.row_number = v.row_number AND o.status IN ('created', 'updated'))
+    SELECT FROM rowcall.outcome o WHERE o.job_id = v.job_id AND o.row_number = v.row_number AND o.status IN ('created', 'updated') OFFSET 0)
 ORDER BY v.row_number
 
 -- keys_without_row --
@@ -101,29 +105,29 @@ ORDER BY v.row_number
 SELECT 'key ' || k.key || ' of row ' || k.row_number AS found FROM rowcall.row_key k
 WHERE k.job_id = %(id)s AND NOT EXISTS (
     SELECT FROM rowcall.outcome o WHERE o.job_id = k.job_id AND o.row_number = k.row_number AND o.status = 'created' AND o.attempt > 0
-      AND NOT EXISTS (SELECT FROM rowcall.reversal v WHERE v.job_id = o.job_id AND v.row_number = o.row_number AND v.result = 'deleted'))
+      AND NOT EXISTS (SELECT FROM rowcall.reversal v WHERE v.job_id = o.job_id AND v.row_number = o.row_number AND v.result = 'deleted' OFFSET 0) OFFSET 0)
 ORDER BY k.row_number
 
 -- rows_without_key --
 -- I6: created rows of an importer that takes a row once, without their key.
 SELECT 'row ' || o.row_number AS found FROM rowcall.outcome o
 WHERE o.job_id = %(id)s AND o.status = 'created' AND o.attempt > 0
-  AND NOT EXISTS (SELECT FROM rowcall.row_key k WHERE k.job_id = o.job_id AND k.row_number = o.row_number)
-  AND NOT EXISTS (SELECT FROM rowcall.reversal v WHERE v.job_id = o.job_id AND v.row_number = o.row_number AND v.result = 'deleted')
+  AND NOT EXISTS (SELECT FROM rowcall.row_key k WHERE k.job_id = o.job_id AND k.row_number = o.row_number OFFSET 0)
+  AND NOT EXISTS (SELECT FROM rowcall.reversal v WHERE v.job_id = o.job_id AND v.row_number = o.row_number AND v.result = 'deleted' OFFSET 0)
 ORDER BY o.row_number
 
 -- effect_apart --
 -- I8: created rows that came into the target by another transaction than their outcome, and that no later outcome names.
 SELECT 'row ' || o.row_number || ', key ' || array_to_string(o.target_key, ', ') || ': outcome by transaction '
        || o.xmin::text || ', target by ' || t.xmin::text AS found
-FROM rowcall.outcome o JOIN {target} t ON {same}
+FROM rowcall.outcome o CROSS JOIN LATERAL (SELECT t.xmin FROM {target} t WHERE {same} OFFSET 0) t
 WHERE o.job_id = %(id)s AND o.status = 'created' AND o.attempt > 0 AND {apart}
   AND NOT EXISTS (
       SELECT FROM rowcall.outcome later JOIN rowcall.job j ON j.id = later.job_id
       WHERE j.importer = ANY (%(importers)s) AND later.target_key = o.target_key AND later.at >= o.at AND later.attempt > 0
         AND later.status IN ('created', 'updated')
         AND (later.job_id, later.row_number) <> (o.job_id, o.row_number))
-  AND NOT EXISTS (SELECT FROM rowcall.reversal v WHERE v.job_id = o.job_id AND v.row_number = o.row_number AND v.result = 'deleted')
+  AND NOT EXISTS (SELECT FROM rowcall.reversal v WHERE v.job_id = o.job_id AND v.row_number = o.row_number AND v.result = 'deleted' OFFSET 0)
 ORDER BY o.row_number
 
 -- unfinished_jobs --
