@@ -105,13 +105,14 @@ WHERE before IS DISTINCT FROM after
 SELECT count(*), coalesce(bit_xor(hashtextextended(row_number || ' ' || coalesce(before, ''), position)), 0) FROM {source} w
 
 -- judge_returned --
--- Of rows that came back with their keys: what keeps a row from being merged, if anything does.
+-- Of rows that came back with their keys: what keeps a row from being merged, if anything does. Each key is taken apart and
+-- hashed once (MATERIALIZED).
 CREATE TEMPORARY TABLE rowcall_judged ON COMMIT DROP AS
-WITH parsed AS (
+WITH parsed AS MATERIALIZED (
     SELECT t.line, t.cells, t.problem, nullif(btrim(t.key), '') AS key,
            regexp_match(btrim(t.key), '^(BU[0-9]{1,20})\.([0-9]{1,18})\.([0-9]{1,4})\.([0-9]{1,9})\.([0-9a-f]{16})$') AS part
     FROM pg_temp.rowcall_returned t),
-known AS (
+known AS MATERIALIZED (
     SELECT p.line, p.cells, p.problem, p.part[2]::bigint AS row_number, p.part[3]::int AS attempt, p.part[4]::int AS revision,
            CASE WHEN p.key IS NULL THEN 'NO_ROW_KEY'
                 WHEN p.part[1] <> %(job)s THEN 'FOREIGN_ROW_KEY'
