@@ -25,6 +25,15 @@ class Visits(Importer):
     country_id = Lookup("country", by="name", on_missing="ask")
 
 
+class Stays(Importer):
+    """Stays in cities."""
+
+    target = "stay"
+    code = Text(required=True)
+    country_id = Lookup("country", by="name", on_missing="ask")
+    city_id = Lookup("city", by="name", within="country_id", on_missing="ask")
+
+
 class Members(Importer):
     """Members, whose names hardly change."""
 
@@ -37,6 +46,9 @@ class Members(Importer):
 '''
 _TABLES = """
     CREATE TABLE country (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text UNIQUE);
+    CREATE TABLE city (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text, country_id int);
+    CREATE TABLE stay (code text PRIMARY KEY, country_id int, city_id int);
+    INSERT INTO city (name, country_id) VALUES ('Springfield', 1), ('Springfield', 2);
     CREATE TABLE visit (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, code text UNIQUE, country_id int);
     INSERT INTO country (name) VALUES ('Germany'), ('France');
     INSERT INTO people (email, name) SELECT 'p' || n, 'P' || n FROM generate_series(1, 20) n;
@@ -126,6 +138,18 @@ def test_whoever_leaves_at_any_question_finds_the_job_there_and_goes_on(travels:
     at.answer("Is that to be done?", ENTER)
     assert at.ends() == 0, at.seen
     assert len(written(travels)) == 3
+
+
+def test_a_question_tells_what_the_value_is_looked_up_within(travels: Workspace) -> None:
+    file = travels.file("code,country_id,city_id", "a,Germany,Sprngfeld", "b,Germany,Sprngfeld", "c,France,Sprngfeld")
+    at = Terminal(travels, "import", str(file), "--into", "stays")
+    at.answer("city_id: what is 'Sprngfeld' in Germany?", ENTER)
+    at.answer("city_id: what is 'Sprngfeld' in France?", b"search" + ENTER)
+    at.until("Search for:")
+    at.type(b"spring" + ENTER)
+    at.answer("city_id: what is 'Sprngfeld' in France?", ENTER)
+    assert at.ends() == 0, at.seen
+    assert travels.ask("SELECT city_id FROM stay ORDER BY code") == [(1,), (1,), (2,)]
 
 
 def test_from_the_plan_one_can_go_back_to_the_columns_or_give_it_up(travels: Workspace) -> None:

@@ -2,6 +2,7 @@
 
 from rowcall.cli.desk import Desk
 from rowcall.cli.prompt import Option, ask_text, choose
+from rowcall.cli.screen import short
 from rowcall.client.answers import Job
 from rowcall.client.answers.values import Candidate, Value, ValueField, ValueSaid
 from rowcall.words import counted
@@ -25,8 +26,10 @@ def _asked(at: Desk, job: str, value: Value, field: ValueField, *, left: int) ->
     candidates = [*([value.target] if value.target else []), *value.candidates]
     there = counted(left, "value is", "values are")
     about = [f"{there} left; this one is in {counted(value.occurrences, 'row')}. {value.reason}"]
+    within = f" in {short(value.scope.label, 60)}" if value.scope else ""
     while True:
-        said = choose(f"{value.field}: what is {value.value!r}?", _options(value, field, candidates), about=about)
+        question = f"{value.field}: what is {value.value!r}{within}?"
+        said = choose(question, _options(value, field, candidates), about=about)
         if isinstance(said, ValueSaid):
             return said
         scope = value.scope.id if value.scope else None
