@@ -165,6 +165,7 @@ def test_x10_what_was_decided_of_columns_is_listed_and_revoked(place: Place) -> 
     assert ("Kontakt", "email") in {(each["header"], each["targetField"]) for each in found}
     assert "Kontakt" in place.run("templates", "decisions").out
     (kontakt,) = [each["id"] for each in found if each["header"] == "Kontakt"]
+    assert kontakt in place.run("templates", "decisions").out
     left = place.json("templates", "decisions", "--revoke", kontakt)
     assert kontakt not in {each["id"] for each in left}
     assert place.run("templates", "decisions", "--revoke", kontakt).err.startswith("DECISION_NOT_FOUND")

@@ -6,17 +6,19 @@ from uuid import UUID
 
 import msgspec
 import typer
+from rich.console import Console
 from rich.markup import escape as literal
 
 from rowcall.cli.desk import Server, desk
 from rowcall.cli.options import AsJson
-from rowcall.cli.screen import document, screen, short, table
+from rowcall.cli.screen import document, screen, short, table, visible
 from rowcall.client.answers.values import ValueDecision
 from rowcall.words import counted
 
 decisions = typer.Typer(
     help="What was decided of values and is used for the next file.", no_args_is_help=True, rich_markup_mode=None
 )
+_WIDE = 110  # columns; narrower screens show less of a decision
 _MEANING = {"empty": "nothing", "skip": "rows are skipped"}
 
 
@@ -37,22 +39,30 @@ def list_decisions(
     elif not found:
         screen().print("Nothing is remembered.")
     else:
-        headers = ("id", "importer", "field", "by", "job", "value", "stands for")
-        screen().print(table(headers, [_line(each) for each in found], whole=5, width=max(160, screen().width)))
+        _show(screen(), found)
 
 
-def _line(decision: ValueDecision) -> tuple[str, ...]:
-    target = decision.target.label if decision.target else _MEANING.get(decision.action, decision.action)
-    within = f" in {decision.scope.label}" if decision.scope else ""
-    return (
-        str(decision.id),
-        literal(decision.importer),
-        literal(decision.field),
-        literal(decision.decided_by),
-        decision.job.number,
-        literal(short(f"{decision.value}{within}", 60)),
-        literal(short(target, 60)),
-    )
+def _show(console: Console, found: list[ValueDecision]) -> None:
+    columns: dict[str, list[str]] = {
+        "id": [str(each.id) for each in found],
+        "job": [each.job.number for each in found],
+        "importer": [literal(each.importer) for each in found],
+        "by": [literal(visible(each.decided_by)) for each in found],
+        "field": [literal(each.field) for each in found],
+        "value": [literal(short(_value(each), 60)) for each in found],
+        "stands for": [literal(short(_target(each), 60)) for each in found],
+    }
+    for name in ("job", "importer", "by") if console.width < _WIDE else ():
+        del columns[name]
+    console.print(table(list(columns), list(zip(*columns.values(), strict=True)), whole=1, width=console.width))
+
+
+def _value(decision: ValueDecision) -> str:
+    return f"{decision.value} in {decision.scope.label}" if decision.scope else decision.value
+
+
+def _target(decision: ValueDecision) -> str:
+    return decision.target.label if decision.target else _MEANING.get(decision.action, decision.action)
 
 
 @decisions.command()

@@ -22,7 +22,7 @@ def table(
 ) -> Table:
     """A table of single lines; what the first `whole` columns leave of the width is divided among the others.
 
-    One column may go on in further lines instead of being cut.
+    One column may go on in further lines instead of being cut. The first is never cut: it tells what commands ask for.
     """
     cells = [[Text.from_markup(cell) for cell in row] for row in rows]
     widths = [max([len(header), *(row[i].cell_len for row in cells)]) for i, header in enumerate(headers)]
@@ -32,7 +32,7 @@ def table(
         if i == wrapped:
             shown.add_column(header, width=shares[i - whole])
             continue
-        shown.add_column(header, no_wrap=True, overflow="ellipsis")
+        shown.add_column(header, no_wrap=True, overflow="ellipsis", min_width=0 if i else widths[0])
         for row in cells if i >= whole else ():
             row[i].truncate(shares[i - whole], overflow="ellipsis")
     for row in cells:
