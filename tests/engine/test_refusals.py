@@ -415,3 +415,11 @@ def test_a_value_beyond_the_limits_of_postgresql_fails_its_row_alone(database: D
     importer = declared("t", key="id", id=Integer(), sizes=Text())
     text = "id;sizes\n1;{1,2}\n2;[9223372036854775807,1]\n3;{3}\n"
     assert run_import(database, importer, text).told == ["created", "failed VALUE_REFUSED", "created"]
+
+
+@pytest.mark.parametrize("batch_rows", [1, 100])
+def test_a_file_of_nothing_but_keys_has_its_guilty_rows_found_by_trying(database: Database, batch_rows: int) -> None:
+    sql(database, "CREATE TABLE t (id int, x int DEFAULT 1 UNIQUE, PRIMARY KEY (id))")
+    importer = declared("t", key="id", id=Integer())
+    result = run_import(database, importer, "id\n1\n2\n", batch_rows=batch_rows)
+    assert result.told == ["created", "failed UNIQUE_VIOLATION"]

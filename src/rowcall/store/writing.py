@@ -60,7 +60,7 @@ def writing(layout: Layout, only: Composable, *, create: bool, update: bool) -> 
     ).format(
         changed=_changed_rows(only),
         created=_creating(layout, only) if create else nothing,
-        updated=_updating(layout) if update else nothing,
+        updated=_updating(layout) if update and layout.compared else nothing,
     )
 
 
