@@ -5,7 +5,7 @@ from typing import Any, LiteralString
 
 import pytest
 
-from rowcall import Boolean, Choice, Decimal, Final, Integer, Text, Update
+from rowcall import Boolean, Choice, Date, Decimal, Final, Integer, Issue, Text, Update, Version
 from rowcall.model import Code, State
 from rowcall.store.db import Database
 
@@ -246,8 +246,8 @@ REFUSALS = {
         _CODED,
         "id,code\n1,a\n2,b\n3,c\n",
         Code.CHECK_VIOLATION,
-        None,
-        None,
+        "id",
+        "2",
     ),
 }
 
@@ -423,3 +423,68 @@ def test_a_file_of_nothing_but_keys_has_its_guilty_rows_found_by_trying(database
     importer = declared("t", key="id", id=Integer())
     result = run_import(database, importer, "id\n1\n2\n", batch_rows=batch_rows)
     assert result.told == ["created", "failed UNIQUE_VIOLATION"]
+
+
+_ALIKE: dict[str, tuple[LiteralString, str, dict[str, Any]]] = {
+    "unique": (
+        "CREATE TABLE t (id int, rev int, code text, PRIMARY KEY (id, rev), UNIQUE (code, rev))",
+        "id,code\n3,\n9,A\n05,A\n",
+        {"key": "id", "on_match": Version(column="rev"), "id": Integer(), "code": Text()},
+    ),
+    "references": (
+        "CREATE TABLE t (id int PRIMARY KEY, code text UNIQUE, up int REFERENCES t DEFERRABLE INITIALLY DEFERRED)",
+        "id,code,up\n1,a,2\n2,b,\n3,c,4\n4,d,99\n5,e,98\n",
+        {"key": "id", "id": Integer(), "code": Text(), "up": Integer()},
+    ),
+    "partitions": (
+        """
+        CREATE TABLE t (id int, rev int, code text CHECK (code <> 'bad'), PRIMARY KEY (id, rev), UNIQUE (code, rev))
+        PARTITION BY LIST (rev);
+        CREATE TABLE first PARTITION OF t FOR VALUES IN (1);
+        """,
+        "id,code\n1,\n9,A\n5,A\n6,bad\n1,b\n",
+        {"key": "id", "on_match": Version(column="rev"), "id": Integer(), "code": Text()},
+    ),
+    "value that is set": (
+        "CREATE TABLE t (id int PRIMARY KEY, tenant text NOT NULL DEFAULT 'acme', ref text, UNIQUE (tenant, ref))",
+        "id,tenant,ref\n1,,a\n2,acme,a\n3,,b\n4,,b\n",
+        {"key": "id", "id": Integer(), "tenant": Text(), "ref": Text()},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _ALIKE)
+def test_issues_are_the_same_in_batches_of_any_size(database: Database, name: str) -> None:
+    table, text, declaration = _ALIKE[name]
+    sql(database, table)
+    importer = declared("t", **declaration)
+    found: list[list[tuple[Issue, ...]]] = []
+    for batch_rows in (1, 2, 1_000):
+        sql(database, "TRUNCATE t")
+        result = run_import(database, importer, text, batch_rows=batch_rows)
+        found.append([outcome.issues for _, outcome in sorted(result.outcomes.items())])
+    assert any(found[0])
+    assert found[0] == found[1] == found[2]
+
+
+def test_the_value_of_a_violation_has_what_the_table_gave(database: Database) -> None:
+    table, text, declaration = _ALIKE["unique"]
+    sql(database, table)
+    issue = run_import(database, declared("t", **declaration), text).issue(3)
+    assert (issue.code, issue.field, issue.value) == (Code.UNIQUE_VIOLATION, "code, rev", "A, 1")
+    assert issue.metadata == {"constraint": "t_code_rev_key", "sqlstate": "23505"}
+
+
+@pytest.mark.parametrize("batch_rows", [1, 100])
+def test_a_row_that_fits_no_partition_tells_its_value(database: Database, batch_rows: int) -> None:
+    sql(
+        database,
+        """
+        CREATE TABLE t (id int, "Day" date, PRIMARY KEY (id, "Day")) PARTITION BY RANGE ("Day");
+        CREATE TABLE t24 PARTITION OF t FOR VALUES FROM ('2024-01-01') TO ('2025-01-01');
+        """,
+    )
+    importer = declared("t", id=Integer(), day=Date(column="Day"))
+    result = run_import(database, importer, "id,day\n1,2024-02-01\n2,2025-01-01\n", batch_rows=batch_rows)
+    issue = result.issue(2)
+    assert (issue.code, issue.field, issue.value) == (Code.CHECK_VIOLATION, "day", "2025-01-01")

@@ -90,7 +90,7 @@ def test_values_move_within_a_partition(database: Database, batch_rows: int) -> 
     result = imported(database, importer, "area,id,code\n1,2,a\n1,1,c\n2,2,a\n", batch_rows)
     assert result.told == ["updated", "updated", "failed UNIQUE_VIOLATION"]
     assert result.issue(3).field == "area, code"
-    assert result.issue(3).metadata == {"constraint": "t_area_code_key"}
+    assert result.issue(3).metadata == {"constraint": "t_area_code_key", "sqlstate": "23505"}
 
 
 @BATCHES

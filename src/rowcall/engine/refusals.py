@@ -4,25 +4,24 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import polars as pl
 import psycopg
 
 from rowcall.engine.work import Work
 from rowcall.model import Category, Code, Issue
 from rowcall.store.trial import DROPPED, NOT_THE_ROWS, Refused
-from rowcall.store.violations import Violation
+from rowcall.store.violations import Kind, Violation, may_be_asked
 
-_FOREIGN = "23503"
+_STATES: dict[Kind, str] = {"unique": "23505", "foreign": "23503", "check": "23514"}
 _CODES = {
-    "23505": Code.UNIQUE_VIOLATION,
+    _STATES["unique"]: Code.UNIQUE_VIOLATION,
     "23P01": Code.UNIQUE_VIOLATION,
-    _FOREIGN: Code.FOREIGN_KEY_VIOLATION,
-    "23514": Code.CHECK_VIOLATION,
+    _STATES["foreign"]: Code.FOREIGN_KEY_VIOLATION,
+    _STATES["check"]: Code.CHECK_VIOLATION,
     "23502": Code.NOT_NULL_VIOLATION,
 }
 _OF_A_TRIGGER = re.compile(r"PL/pgSQL function (?!inline_code_block)")  # which is our own
 _COPY_COLUMN = re.compile(r"^COPY .*?, line \d+, column (.+?)(?:: |$)", re.MULTILINE)
-_DETAIL_COLUMNS = re.compile(r"^Key \(([^)]*)\)=")
+_DETAIL_COLUMNS = re.compile(r"^(?:Key|Partition key of the failing row contains) \((.*?)\) ?= ?\(")
 
 
 def is_refusal(error: psycopg.Error) -> bool:
@@ -48,15 +47,16 @@ def _is_known(state: str) -> bool:
         return False
 
 
-def issue_of(refused: Refused, work: Work, row: pl.DataFrame) -> Issue:
+def issue_of(refused: Refused, work: Work, row: Mapping[str, Any]) -> Issue:
     """The issue of one row that was refused. `row` has its values under the target's column names."""
     if refused.state == DROPPED:
         return Issue(Code.ROW_REFUSED, f"A trigger or rule of {work.importer.target} drops this row.")
+    if violation := _violation(refused, work):
+        return issue_of_violation(violation, work, row)
     columns = _columns(work, refused)
-    values = row.row(0, named=True) if row.height == 1 else {}
-    detail, value = f" {refused.detail}" if refused.detail else "", _value(values, columns)
-    keys = {key.name: key.table_name for key in work.target.foreign} if refused.state == _FOREIGN else {}
-    table = keys.get(refused.constraint or "")
+    detail, value = f" {refused.detail}" if refused.detail else "", _value(row, columns)
+    keys = {key.name: key.table_name for key in work.target.foreign} if refused.state == _STATES["foreign"] else {}
+    table = keys.get(refused.constraint or "", "")
     return Issue(
         _code(refused.state),
         f"The database refused it: {_sentence(refused.message)}{detail}",
@@ -66,7 +66,21 @@ def issue_of(refused: Refused, work: Work, row: pl.DataFrame) -> Issue:
     )
 
 
-def _mismatch(table: str | None, value: str | None) -> dict[str, object]:
+def _violation(refused: Refused, work: Work) -> Violation | None:
+    """What a constraint refused that can be asked, too: it is told in the same words whichever way it was found."""
+    if _OF_A_TRIGGER.search(refused.context):
+        return None
+    columns = _in_detail(work, refused)
+    for asked in may_be_asked(work.layout):
+        of_a_part = work.target.kind == "p" and asked.kind == "unique" and asked.columns == columns
+        named = refused.constraint == asked.constraint or of_a_part  # an index of a partition has a name of its own
+        about_others = asked.kind == "foreign" and columns != asked.columns  # rows refer to what this one changes
+        if refused.state == _STATES[asked.kind] and named and not about_others:
+            return asked
+    return None
+
+
+def _mismatch(table: str, value: str | None) -> dict[str, object]:
     """What the metadata of a value tells that names no row of a table, as that of a look-up does."""
     return {"category": Category.FK_MISMATCH, "fkType": table, "fkValue": value} if table else {}
 
@@ -96,10 +110,17 @@ def _columns(work: Work, refused: Refused) -> list[str]:
     known |= {index.name: index.about for index in work.target.odd_unique}
     if name in known:
         return known[name]
-    if key := _DETAIL_COLUMNS.match(refused.detail):
-        return key[1].split(", ")
+    if columns := _in_detail(work, refused):
+        return columns
     column = _COPY_COLUMN.search(refused.context)
     return [column[1]] if column else []
+
+
+def _in_detail(work: Work, refused: Refused) -> list[str]:
+    """The columns whose values PostgreSQL tells."""
+    found = _DETAIL_COLUMNS.match(refused.detail)
+    names = [part.strip('"').replace('""', '"') for part in found[1].split(", ")] if found else []
+    return [name for name in names if name in work.target.columns]
 
 
 def issue_of_violation(violation: Violation, work: Work, row: Mapping[str, Any]) -> Issue:
@@ -116,7 +137,11 @@ def issue_of_violation(violation: Violation, work: Work, row: Mapping[str, Any])
         message,
         field=fields_named(work, violation.columns),
         value=value,
-        metadata={"constraint": violation.constraint, **_mismatch(violation.table, value)},
+        metadata={
+            "constraint": violation.constraint,
+            "sqlstate": _STATES[violation.kind],
+            **_mismatch(violation.table, value),
+        },
     )
 
 

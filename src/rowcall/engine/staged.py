@@ -1,6 +1,6 @@
 """Rows through a temporary table to the target: matched, held against what was agreed to, asked about, written."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,14 +115,11 @@ def _staged(
     connection: Connection[Any], work: Work, rows: pl.DataFrame, *, only_changes: bool = False
 ) -> dict[int, Issue]:
     """Put rows into the temporary table, matched and filled; those that it refused, with the reason."""
-    refused: dict[int, Issue] = {}
-    note = _noting(refused, work, rows)
-    for number, error in staging.load(connection, work.layout, rows):
-        note(number, Refused.of(error))
+    refused = {number: Refused.of(error) for number, error in staging.load(connection, work.layout, rows)}
     full = {series.name for series in rows if not series.null_count()}
     matching.match(connection, work.layout, full, only_changes=only_changes)
     staging.fill(connection, work.layout, full)
-    return refused
+    return _issues(connection, work, rows, refused)
 
 
 def foreseen(connection: Connection[Any], work: Work, good: pl.DataFrame) -> pl.DataFrame | None:
@@ -206,12 +203,13 @@ def _meanwhile(work: Work, rows: int, what: str) -> Retryable:
 
 def _violating(connection: Connection[Any], work: Work, rows: pl.DataFrame, *, sure: bool = False) -> dict[int, Issue]:
     """The rows that a constraint would refuse, taken out."""
-    issues: dict[int, Issue] = {}
-    for violation in violations(connection, work.layout, sure=sure):
-        fresh = [number for number in violation.numbers if number not in issues]
-        found = rows.filter(pl.col("rowcall_number").is_in(fresh))
-        for row in text_columns(found).iter_rows(named=True):
-            issues[row["rowcall_number"]] = issue_of_violation(violation, work, row)
+    found = {
+        number: violation
+        for violation in reversed(violations(connection, work.layout, sure=sure))
+        for number in violation.numbers
+    }
+    told = _told(connection, work, rows, list(found))
+    issues = {number: issue_of_violation(violation, work, told[number]) for number, violation in found.items()}
     _take_out(connection, work, rows, issues)
     return issues
 
@@ -246,10 +244,7 @@ def _guilty(connection: Connection[Any], work: Work, rows: pl.DataFrame) -> tupl
             tried = _tried(connection, work, numbers)
         rest = [number for number in numbers if number not in tried.refused]
         pieces = [rest] if _goes_at_once(connection, work, rest) else tried.pieces
-    issues: dict[int, Issue] = {}
-    note = _noting(issues, work, rows)
-    for number, refused in tried.refused.items():
-        note(number, refused)
+    issues = _issues(connection, work, rows, tried.refused)
     _take_out(connection, work, rows, issues)
     return issues, pieces
 
@@ -280,11 +275,26 @@ def _goes_at_once(connection: Connection[Any], work: Work, numbers: list[int]) -
     return True
 
 
-def _noting(issues: dict[int, Issue], work: Work, rows: pl.DataFrame) -> Callable[[int, Refused], None]:
-    def note(number: int, refused: Refused) -> None:
-        issues[number] = issue_of(refused, work, text_columns(rows.filter(pl.col("rowcall_number") == number)))
+def _issues(
+    connection: Connection[Any], work: Work, rows: pl.DataFrame, refused: Mapping[int, Refused]
+) -> dict[int, Issue]:
+    told = _told(connection, work, rows, list(refused))
+    return {number: issue_of(each, work, told[number]) for number, each in refused.items()}
 
-    return note
+
+def _told(
+    connection: Connection[Any], work: Work, rows: pl.DataFrame, numbers: Sequence[int]
+) -> dict[int, dict[str, Any]]:
+    """The values of some rows as texts, with those that the target gives where the file has none."""
+    found = text_columns(rows.filter(pl.col("rowcall_number").is_in(numbers)))
+    filled = staging.fillable(work.layout, found) if found.height else []
+    if filled:
+        given = found.select("rowcall_number").join(
+            staging.texts_of(connection, filled, numbers), on="rowcall_number", how="left", maintain_order="left"
+        )
+        known = [pl.col(name).cast(pl.String).fill_null(given[name]) for name in filled if name in found.columns]
+        found = found.with_columns(*known, *(given[name] for name in filled if name not in found.columns))
+    return {row["rowcall_number"]: row for row in found.iter_rows(named=True)}
 
 
 def _failed(refused: dict[int, Issue]) -> list[dict[str, Any]]:

@@ -95,6 +95,23 @@ def fill(connection: Connection[Any], layout: Layout, full: Set[str]) -> None:
         )
 
 
+def fillable(layout: Layout, rows: pl.DataFrame) -> list[str]:
+    """The columns to which the target may have given values in these rows."""
+    blank = [name for name in layout.staged if name not in rows.columns or rows[name].null_count()]
+    columns = layout.target.columns
+    return [name for name in blank if name == layout.version or (columns[name].default and columns[name].not_null)]
+
+
+def texts_of(connection: Connection[Any], columns: Sequence[str], numbers: Sequence[int]) -> pl.DataFrame:
+    """Columns of staged rows, as texts."""
+    texts = [SQL("s.{}::text").format(Identifier(name)) for name in columns]
+    select = SQL("SELECT s.rowcall_number, {} FROM {} s WHERE s.rowcall_number = ANY ({})").format(
+        SQL(", ").join(texts), STAGE, Value(list(numbers))
+    )
+    schema = {"rowcall_number": pl.Int64, **dict.fromkeys(columns, pl.String)}
+    return pl.DataFrame(connection.execute(select).fetchall(), schema=schema, orient="row")
+
+
 def take_keys(connection: Connection[Any], importer: str, job_id: UUID) -> list[tuple[int, str, int]]:
     """Take the keys of rows that will be created; those that were taken come back, with the job and row that did."""
     connection.execute(

@@ -14,13 +14,15 @@ from rowcall.store.matching import found_by
 from rowcall.store.staging import MATCH, STAGE
 from rowcall.store.targets import Check, ForeignKey, UniqueIndex
 
+Kind = Literal["unique", "foreign", "check"]
+
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """Rows that a constraint of the target would refuse."""
+    """A constraint of the target, with the rows that it would refuse."""
 
     numbers: list[int]
-    kind: Literal["unique", "foreign", "check"]
+    kind: Kind
     constraint: str
     columns: list[str]
     table: str = ""
@@ -51,6 +53,17 @@ def violations(connection: Connection[Any], layout: Layout, *, sure: bool = Fals
         ),
     ]
     return [violation for violation in found if violation.numbers]
+
+
+def may_be_asked(layout: Layout) -> list[Violation]:
+    """The constraints over columns that rows bring, each as it would be told."""
+    target, staged = layout.target, set(layout.staged)
+    each = [
+        *(Violation([], "foreign", key.name, key.columns, key.table_name) for key in target.foreign),
+        *(Violation([], "unique", index.name, index.columns) for index in target.unique),
+        *(Violation([], "check", check.name, check.columns) for check in target.checks if check.columns),
+    ]
+    return [one for one in each if set(one.columns) <= staged]
 
 
 def _matched_by(layout: Layout, index: UniqueIndex) -> bool:
