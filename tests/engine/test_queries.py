@@ -93,6 +93,21 @@ def test_hot_queries_use_their_index(filled: Connection[Any]) -> None:
         assert "Seq Scan" not in plan or name == "find_interrupted", f"{name}:\n{plan}"
 
 
+@pytest.mark.parametrize("name", ["counts_of_jobs", "last_events"])
+def test_what_is_told_of_many_jobs_is_found_by_index(filled: Connection[Any], name: str) -> None:
+    """All batches that there are, or all moves, were read for it."""
+    cursor = filled.cursor(row_factory=scalar_row)
+    ids = cursor.execute("SELECT id FROM rowcall.job ORDER BY created_at LIMIT 1000").fetchall()
+    plan = "\n".join(cursor.execute(SQL("EXPLAIN ") + SQL(query(name)), {"ids": ids}))
+    assert "Seq Scan" not in plan, plan
+
+
+def test_jobs_of_which_nothing_is_known_are_not_told_of(filled: Connection[Any]) -> None:
+    cursor = filled.cursor(row_factory=scalar_row)
+    for name in ("counts_of_jobs", "last_events"):
+        assert cursor.execute(query(name), {"ids": [JOB, UUID(int=1)]}).fetchall() == [JOB], name
+
+
 def test_rows_are_read_by_number(filled: Connection[Any]) -> None:
     select = "EXPLAIN SELECT cells[1] FROM rowcall.row WHERE job_id = %s AND number BETWEEN 500 AND 700 ORDER BY number"
     plan = "\n".join(filled.cursor(row_factory=scalar_row).execute(select, [JOB]))

@@ -61,10 +61,12 @@ SELECT coalesce(j.completed_at, (SELECT max(b.updated_at) FROM rowcall.batch b W
 FROM rowcall.job j WHERE j.id = %(id)s
 
 -- counts_of_jobs --
--- What happened to the rows of several jobs so far.
-SELECT job_id, sum(created)::bigint AS created, sum(updated)::bigint AS updated, sum(unchanged)::bigint AS unchanged,
-       sum(skipped)::bigint AS skipped, sum(failed)::bigint AS failed, sum(reverted)::bigint AS reverted, max(last_row)::bigint AS ingested
-FROM rowcall.batch WHERE job_id = ANY (%(ids)s) GROUP BY job_id
+-- What happened to the rows of several jobs so far. Each is looked up by itself: for many, all batches would be read.
+SELECT b.* FROM unnest(%(ids)s::uuid[]) AS wanted (id) CROSS JOIN LATERAL (
+    SELECT b.job_id, sum(b.created)::bigint AS created, sum(b.updated)::bigint AS updated, sum(b.unchanged)::bigint AS unchanged,
+           sum(b.skipped)::bigint AS skipped, sum(b.failed)::bigint AS failed, sum(b.reverted)::bigint AS reverted,
+           max(b.last_row)::bigint AS ingested
+    FROM rowcall.batch b WHERE b.job_id = wanted.id GROUP BY b.job_id OFFSET 0) b
 
 -- events_of --
 -- The moves that a job made behind one.
@@ -72,7 +74,8 @@ SELECT id, before, after, at FROM rowcall.job_event WHERE job_id = %(id)s AND id
 
 -- last_events --
 -- The latest move of some jobs.
-SELECT job_id, max(id) FROM rowcall.job_event WHERE job_id = ANY (%(ids)s) GROUP BY job_id
+SELECT e.* FROM unnest(%(ids)s::uuid[]) AS wanted (id) CROSS JOIN LATERAL (
+    SELECT e.job_id, max(e.id) FROM rowcall.job_event e WHERE e.job_id = wanted.id GROUP BY e.job_id OFFSET 0) e
 
 -- widest_row --
 -- The most cells that a row of a job has; more than the header if a record had too many fields, or new keys.
