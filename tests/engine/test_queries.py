@@ -6,15 +6,17 @@ from typing import Any, LiteralString
 from uuid import UUID
 
 import pytest
-from psycopg import Connection
+from psycopg import Connection, Cursor
 from psycopg.rows import scalar_row
-from psycopg.sql import SQL, Composable
+from psycopg.sql import SQL, Composable, Composed
 
 from rowcall.store.db import Database
 from rowcall.store.grid import Wanted
 from rowcall.store.migrate import MIGRATIONS
 from rowcall.store.queries import query
+from rowcall.store.referrers import referrers_of
 from rowcall.store.targets import describe
+from rowcall.store.undoing.blocking import block, tell_blocked
 from rowcall.store.undoing.doubting import doubting
 from rowcall.store.undoing.finding import find, finding
 from rowcall.store.undoing.slices import Undoing, count_done, prepare
@@ -174,6 +176,46 @@ def test_an_undo_reads_no_row_for_each_other_whatever_statistics_know(filled: Co
             found: list[Any] = cursor.execute(explain, given if "%(" in select.as_string() else None).fetchall()
             assert rows_read(found[0][0]["Plan"]) < 20 * 500, found
         assert count_done(filled) == 500
+
+
+REFERRED = """
+    CREATE TABLE t (id int PRIMARY KEY, boss int REFERENCES t);
+    CREATE TABLE c (t int REFERENCES t);
+    INSERT INTO t SELECT n FROM generate_series(1, 500) n;
+    INSERT INTO c SELECT n FROM generate_series(1, 500) n;
+    INSERT INTO rowcall.outcome (job_id, row_number, status, target_key)
+        SELECT md5('30')::uuid, n, 'created', ARRAY[n::text] FROM generate_series(1, 500) n;
+"""
+"""A job of which each row is in the way of others, which no index knows."""
+
+
+def test_what_is_in_the_way_is_read_once_for_all_rows_that_are_kept(
+    filled: Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None was kept when the statistics were made: all that refers to the target was read for each of them."""
+    filled.execute(REFERRED)
+    job = UUID("34173cb3-8f07-f89d-dbeb-c2ac9128303f")  # md5 of 30
+    target = describe(filled, "t")
+    what = Undoing(job_id=job, target=target, referrers=referrers_of(filled, target), which=Wanted())
+    prepare(filled)
+    with filled.transaction(force_rollback=True):
+        find(filled, what, Slice(1, 500), lock=True)
+        block(filled, what)
+        plans: list[dict[str, Any]] = []
+        execute, cursor = filled.execute, filled.cursor(row_factory=scalar_row)
+
+        def explaining(statement: LiteralString | Composed) -> Cursor[Any]:
+            told = SQL(statement) if isinstance(statement, str) else statement
+            if told.as_string().startswith("INSERT"):
+                with filled.transaction(force_rollback=True):
+                    found: Any = cursor.execute(SQL("EXPLAIN (ANALYZE, FORMAT JSON) ") + told).fetchone()
+                plans.append(found[0]["Plan"])
+            return execute(statement)
+
+        monkeypatch.setattr(filled, "execute", explaining)
+        tell_blocked(filled, what)
+        assert len(plans) == 2
+        assert max(map(rows_read, plans)) < 20 * 500, plans
 
 
 KNOWN = "SELECT tablename FROM pg_stats WHERE schemaname = 'rowcall' AND attname = 'job_id'"

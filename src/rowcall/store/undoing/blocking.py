@@ -37,11 +37,17 @@ def tell_blocked(connection: Connection[Any], what: Undoing) -> None:
     in whatever slices the rows came.
     """
     own = _by_own(what, _KEPT)
-    if own:
+    if own and _some_kept(connection):
+        connection.execute("ANALYZE pg_temp.rowcall_undoing (result)")  # nearly none was kept when they were found
         connection.execute(query("undoing_unblock"))
         for statement in (*_by_others(what, _KEPT), *own):
             connection.execute(statement)
         _set_blocked(connection, _KEPT)
+
+
+def _some_kept(connection: Connection[Any]) -> bool:
+    select = SQL("SELECT EXISTS (SELECT FROM pg_temp.rowcall_undoing u WHERE {})").format(_KEPT)
+    return connection.execute(select).fetchone() == (True,)
 
 
 def _by_others(what: Undoing, which: SQL) -> list[Composed | SQL]:
