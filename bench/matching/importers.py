@@ -1,4 +1,4 @@
-"""Ten importers, declared as a developer would: with types and limits, and few aliases."""
+"""Seventeen importers, declared as a developer would: with types and limits, and few aliases."""
 
 from collections.abc import Mapping
 
@@ -195,10 +195,131 @@ class Invoices(Importer):
     purchase_order = Text()
 
 
+class Employees(Importer):
+    """People who work somewhere."""
+
+    target = "employees"
+
+    staff_no = Text(required=True)
+    first_name = Text(required=True)
+    last_name = Text(required=True)
+    hired = Date()
+    salary = Decimal()
+    department = Text()
+    job_title = Text()
+    email = Email()
+    mobile = Text()
+    iban = Text()
+    active = Boolean()
+
+
+class Shipments(Importer):
+    """Parcels, measured."""
+
+    target = "shipments"
+
+    tracking = Text(required=True, aliases=["Tracking number"])
+    weight_kg = Decimal()
+    length_cm = Decimal()
+    width_cm = Decimal()
+    height_cm = Decimal()
+    sender = Text()
+    receiver = Text(required=True)
+    pickup_date = Date()
+    delivery_date = Date()
+    cod_amount = Decimal()
+    zip = Text()
+
+
+class Goods(Importer):
+    """Articles of a shop."""
+
+    target = "goods"
+
+    sku = Text(required=True, aliases=["Item number"])
+    title = Text(required=True, aliases=["Product name"])
+    brand = Text()
+    price = Decimal(aliases=["Sales price"])
+    cost = Decimal(aliases=["Purchase price"])
+    stock = Integer(aliases=["Quantity"])
+    ean = Text(aliases=["Barcode"])
+    color = Text()
+    vat = Decimal()
+    created = Date()
+
+
+class Students(Importer):
+    """Results of exams."""
+
+    target = "students"
+
+    matric = Text(required=True, aliases=["Matriculation number"])
+    full_name = Text(required=True)
+    course = Text()
+    grade = Decimal()
+    credits = Integer()
+    exam_date = Date()
+    teacher = Text()
+    email = Email()
+    room = Text()
+
+
+class Readings(Importer):
+    """What sensors have measured."""
+
+    target = "readings"
+
+    id = Text(required=True)
+    sensor = Text(required=True)
+    at = DateTime(required=True, aliases=["Timestamp"])
+    temperature = Decimal()
+    humidity = Decimal()
+    pressure = Decimal()
+    wind_speed = Decimal()
+    latitude = Decimal()
+    longitude = Decimal()
+
+
+class Ledger(Importer):
+    """Bookings."""
+
+    target = "ledger"
+
+    booked_on = Date(required=True)
+    document_no = Text()
+    account_no = Text(required=True)
+    debit = Decimal()
+    credit = Decimal()
+    cost_center = Text()
+    memo = Text()
+    balance = Decimal()
+    tax_code = Text()
+
+
+class Contacts(Importer):
+    """Companies and whom to ask for there."""
+
+    target = "contacts"
+
+    company = Text(required=True)
+    contact_person = Text()
+    street = Text()
+    postal_code = Text()
+    city = Text()
+    country = Text()
+    phone = Text()
+    fax = Text()
+    website = Text()
+    email = Email()
+    notes = Text()
+    birth_date = Date()
+
+
 IMPORTERS: Mapping[str, type[Importer]] = {
     importer.name: importer
     for importer in (
         *(Users, Articles, Orders, Parcels, Waste),
         *(Participants, Results, Memberships, Products, Invoices),
+        *(Employees, Shipments, Goods, Students, Readings, Ledger, Contacts),
     )
 }

@@ -153,6 +153,11 @@ def test_a_field_that_is_taken_is_not_suggested() -> None:
         ("Gewicht", "weight"),
         ("Quantidade", "quantity"),
         ("buyer e-mail", "buyer_id"),
+        ("Wieght (kg)", "weight"),
+        ("Ilość", "quantity"),
+        ("Vægt", "weight"),
+        ("Hmotnost", "weight"),
+        ("Kod pocztowy odbiorcy", "receiver_postcode"),
     ],
 )
 def test_headers_are_understood(header: str, field: str) -> None:
@@ -454,3 +459,15 @@ def test_an_english_alias_is_not_read_as_a_word_of_another_language(header: str)
 def test_an_importer_may_be_declared_in_another_language(header: str, field: str) -> None:
     told = one(Kunden.fields, header)
     assert (told.field, told.confidence >= SURE) == (field, True)
+
+
+def test_words_of_a_file_in_another_language_are_not_english_ones() -> None:
+    swedish = [("Lön", ["52000", "48000"]), ("Förnamn", _TEXTS), ("Efternamn", _TEXTS), ("Anställningsdatum", _DAYS)]
+    told = found({"longitude": Decimal(), "first_name": Text()}, *swedish)
+    assert (told[0].confidence < SURE, told[1].field) == (True, "first_name")
+
+
+def test_letters_that_changed_places_are_understood() -> None:
+    assert one(People.fields, "emial", _MAILS).field == "email"
+    assert one({"width_cm": Decimal(), "weight": Decimal()}, "Widht (cm)", ["1.5"]).field == "width_cm"
+    assert one({"zbqor_cm": Decimal(), "weight": Decimal()}, "Zbqro (cm)", ["1.5"]).field == "zbqor_cm"

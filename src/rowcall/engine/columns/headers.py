@@ -17,7 +17,7 @@ from rapidfuzz import fuzz, process
 
 from rowcall.formats.columns import fold
 
-_LANGUAGES = ("en", "de", "fr", "es", "nl", "it", "pt")
+_LANGUAGES = ("en", "de", "fr", "es", "nl", "it", "pt", "pl", "sv", "da", "cs")
 _LONGEST_HEADER = 200
 _LONGEST_WORD = 40
 _LONGEST_PHRASE = 4
@@ -25,13 +25,14 @@ _MEANINGS = 16  # of a header, at most: each of its words may have several
 _SECOND_MEANING = 0.88
 _OTHER_LANGUAGE = 0.93
 _FALSE_FRIEND = 0.5
-"""An English word where English is spoken, in another language: `fine` is hardly the Italian end there."""
+"""A word that English has too, in another language: where English is spoken, `fine` is hardly the Italian end."""
 _IN_BRACKETS = 0.9
 _MISSPELT = 88.0  # of 100, in rapidfuzz's measure
 _SHORTEST_MISSPELT = 5
 _ALIKE = 82.0
 _SHORTEST_PREFIX = 3
 _PREFIX = 0.85
+_SWAPPED = 0.9
 _LIGHT = 0.4
 _WHOM = 0.15
 _CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[^\W\d_]{2})(?=\d)")
@@ -39,6 +40,8 @@ _BRACKETS = re.compile(r"[(\[{]([^)\]}]*)[)\]}]")
 _SIGNS = (("#", " no "), ("№", " no "), ("%", " percent "))
 _DEGREE = re.compile(r"(?i)\bn\s*[°º]")
 _WORD = re.compile(r"[^\W_]+|[€$£¥₹]")
+_WHOLE_LETTERS = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe"})
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 _LINKS = ("", "s", "n", "en", "es", "e")
 _SHORT_PARTS = frozenset({"nr", "no", "id"})
 
@@ -99,8 +102,8 @@ _LISTS = ("english", "drop", "light", "whom", "units", "in", "when")
 def _entries(section: Mapping[str, str], drop: Set[str]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
     """A word in each of its spellings: `straße` is `strasse`, `währung` is `wahrung` and `waehrung`."""
     for word, told in section.items():
-        spellings = (word, word.replace("ä", "ae").replace("ö", "oe").replace("ü", "ue"))
-        for spelling in dict.fromkeys(spellings):
+        spellings = (word,) if word.isascii() else dict.fromkeys((word, word.translate(_UMLAUTS)))
+        for spelling in spellings:
             words = _plain_words(spelling)
             yield tuple(each for each in words if each not in drop) or tuple(words), _split(told)
 
@@ -140,7 +143,9 @@ def _plain_words(text: str) -> list[str]:
 
 def _plain(text: str) -> str:
     """The text in small letters, without accents."""
-    decomposed = unicodedata.normalize("NFKD", fold(text))
+    if text.isascii():
+        return text.lower()
+    decomposed = unicodedata.normalize("NFKD", fold(text).translate(_WHOLE_LETTERS))
     return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
 
 
@@ -211,13 +216,12 @@ def _telling(words: Sequence[str]) -> list[str]:
 
 def _options(piece: tuple[str, ...], languages: Sequence[str]) -> list[tuple[str, float]]:
     """The meanings of a phrase, with how likely each is; a word that nobody knows means itself."""
-    found: dict[str, float] = {}
-    in_language, is_english = 1.0, languages[0] == "en"
+    told, found, first = _dictionary().meanings, dict[str, float](), languages[0]
     for language in languages:
-        for nth, text in enumerate(_dictionary().meanings[language].get(piece, ())):
+        is_false_friend = piece in told[first] and "en" in (language, first)
+        in_language = (_FALSE_FRIEND if is_false_friend else _OTHER_LANGUAGE) if found else 1.0
+        for nth, text in enumerate(told[language].get(piece, ())):
             found.setdefault(text, in_language * _SECOND_MEANING**nth)
-        if found:
-            in_language = _FALSE_FRIEND if is_english and piece in _dictionary().meanings["en"] else _OTHER_LANGUAGE
     return list(found.items()) or [(" ".join(piece), 1.0)]
 
 
@@ -231,10 +235,17 @@ def _parts(word: str) -> tuple[str, ...]:
         return compound
     if len(word) < _SHORTEST_MISSPELT:
         return (word,)
+    if swapped := [other for other in _swaps(word) if other in known]:
+        return (swapped[0],)
     if near := process.extractOne(word, list(known), scorer=fuzz.ratio, score_cutoff=_MISSPELT):
         return (near[0],)
     longer = [other for other in known if other.startswith(word)]
     return (longer[0],) if len({_all_meanings(other) for other in longer}) == 1 else (word,)
+
+
+def _swaps(word: str) -> Iterator[str]:
+    """The word with two letters beside each other exchanged, as fingers do."""
+    return (f"{word[:at]}{word[at + 1]}{word[at]}{word[at + 2 :]}" for at in range(len(word) - 1))
 
 
 def _all_meanings(word: str) -> tuple[str, ...]:
@@ -323,6 +334,8 @@ def alike(word: str, other: str) -> float:
         return 0.0
     if other.startswith(word):
         return _PREFIX
+    if len(word) >= _SHORTEST_MISSPELT and other in _swaps(word):
+        return _SWAPPED
     ratio = fuzz.ratio(word, other, score_cutoff=_ALIKE) if len(word) >= _SHORTEST_MISSPELT else 0.0
     return ratio / 100
 
