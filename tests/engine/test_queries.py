@@ -349,7 +349,7 @@ def test_a_job_that_statistics_know_nothing_of_is_read_once(filled: Connection[A
 
 
 def test_keys_that_come_back_are_taken_apart_once(filled: Connection[Any]) -> None:
-    """They were for each part of them, and hashed for each use of what that tells: 1.7 ms a row."""
+    """They were for each part of them, and hashed for each use of what that tells."""
     filled.execute("CREATE TEMPORARY TABLE rowcall_returned (line bigint, key text, cells text[], problem text)")
     explain = SQL("EXPLAIN (VERBOSE) ") + whole("judge_returned")
     cursor = filled.cursor(row_factory=scalar_row)
