@@ -126,8 +126,8 @@ def test_values_at_the_edge_of_their_types(database: Database, kind: WriteFormat
 
 @pytest.mark.parametrize("kind", [kind for kind in FORMATS if kind is not WriteFormat.CSV])
 def test_an_empty_text_is_told_from_none(database: Database, kind: WriteFormat) -> None:
-    sql(database, "CREATE TABLE t (id int PRIMARY KEY, a text, b varchar(3), c varbit)")
-    sql(database, "INSERT INTO t VALUES (1, '', '', ''), (2, NULL, NULL, NULL)")
+    sql(database, 'CREATE TABLE t (id int PRIMARY KEY, a text, b varchar(3), c varbit, d "char")')
+    sql(database, "INSERT INTO t VALUES (1, '', '', '', ''), (2, NULL, NULL, NULL, NULL)")
     assert_same(database, kind)
 
 

@@ -180,7 +180,8 @@ def test_views_and_tables_of_the_system_are_not_for_writing(workspace: Workspace
 def test_what_is_written_for_odd_tables_loads_and_imports(workspace: Workspace) -> None:
     workspace.ask("""
         CREATE DOMAIN flagged AS text NOT NULL DEFAULT 'new';
-        CREATE DOMAIN share AS numeric(5, 4); CREATE DOMAIN part AS share;
+        CREATE DOMAIN share AS numeric(5, 4) CHECK (VALUE <> 0);
+        CREATE DOMAIN part AS share CONSTRAINT whole CHECK (VALUE <= 1);
         CREATE TABLE odd (
             "UserId" int, userid int PRIMARY KEY, number int, number_value int, "Number" int,
             b int CHECK (b > 10 AND b < 5), small int2 CHECK (small > 100000),
@@ -203,6 +204,8 @@ def test_what_is_written_for_odd_tables_loads_and_imports(workspace: Workspace) 
         "twice = Integer(min=11, max=2147483647)",
         "flag = Text()",
         "part = Decimal(places=4)",
+        "# - share_check of part: (VALUE <> (0)::numeric)",
+        "# - whole of part: ((VALUE)::numeric <= (1)::numeric)",
     ):
         assert line in lines
     file = workspace.folder / "odd.csv"

@@ -13,7 +13,7 @@ from rowcall.errors import Final
 from rowcall.importer.scaffold import scaffold_schema, scaffold_table
 from rowcall.model import Code
 from rowcall.store.db import open_database
-from rowcall.store.targets import describe, require_no_rule
+from rowcall.store.targets import describe, domain_checks, require_no_rule
 
 
 def scaffold(
@@ -59,4 +59,5 @@ def _described(connection: Connection[Any], table: str, *, exact: bool) -> str:
         raise Final(Code.BAD_TARGET, f"{table} is no table of yours, so that nothing can be imported into it.")
     require_no_rule(target, table)
     referenced = dict.fromkeys(f"{key.table_schema}.{key.table_name}" for key in target.foreign)
-    return scaffold_table(target, [describe(connection, name) for name in referenced], exact=exact)
+    tables = [describe(connection, name) for name in referenced]
+    return scaffold_table(target, tables, domain_checks(connection, table), exact=exact)

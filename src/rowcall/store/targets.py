@@ -195,6 +195,12 @@ def describe(connection: Connection[Any], table: str) -> Target:
     )
 
 
+def domain_checks(connection: Connection[Any], table: str) -> list[Check]:
+    """What the domains that a table's columns are of ask of each `VALUE`."""
+    oid, _ = _found(connection, table)
+    return _about(connection, oid, "target_domain_checks", class_row(Check)).fetchall()
+
+
 def require_no_rule(target: Target, named: str) -> None:
     """Refuse a table with a rewrite rule: it would count for some rows and not for others."""
     if target.rule:

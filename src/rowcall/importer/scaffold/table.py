@@ -19,7 +19,7 @@ from rowcall.importer.scaffold.source import (
     taken_notes,
 )
 from rowcall.model import Code
-from rowcall.store.targets import ForeignKey, Target, TargetColumn, UniqueIndex
+from rowcall.store.targets import Check, ForeignKey, Target, TargetColumn, UniqueIndex
 
 _KINDS = {
     **dict.fromkeys(("text", "varchar", "bpchar", "citext"), "Text"),
@@ -32,7 +32,7 @@ _KINDS = {
     "uuid": "Uuid",
 }
 _TEXTS = ("text", "varchar", "bpchar", "citext")
-_EXACT_TEXTS = (*_TEXTS, "name", "xml", "varbit", "tsvector", "hstore", "ltree")
+_EXACT_TEXTS = (*_TEXTS, "name", "char", "xml", "varbit", "tsvector", "hstore", "ltree")
 """Types of which blanks around a text, or an empty one, can be values."""
 _DIGITS = 38
 _RANGES = {"int2": (-(2**15), 2**15 - 1), "int4": (-(2**31), 2**31 - 1)}
@@ -45,8 +45,12 @@ _OPTIONS = {
 }
 
 
-def scaffold_table(target: Target, referenced: Sequence[Target] = (), *, exact: bool = False) -> str:
+def scaffold_table(
+    target: Target, referenced: Sequence[Target] = (), of_domains: Sequence[Check] = (), *, exact: bool = False
+) -> str:
     """The source of an importer for the table; `referenced` are the tables that its foreign keys lead to.
+
+    `of_domains` are the checks of the domains that its columns are of.
 
     `exact` for files that Rowcall exported: blanks, empty texts and all digits are values, not somebody's slips.
     """
@@ -65,7 +69,7 @@ def scaffold_table(target: Target, referenced: Sequence[Target] = (), *, exact: 
                 *_left_out_notes(target),
                 *_unique_notes(target, key, natural_key),
                 *_foreign_notes(target),
-                *_check_notes(target, columns),
+                *_check_notes(target, columns, of_domains),
             ),
         )
     )
@@ -270,12 +274,13 @@ def _foreign_notes(target: Target) -> Iterator[str]:
             yield f"{lead} to {to}: PostgreSQL checks that such a row is there."
 
 
-def _check_notes(target: Target, columns: Sequence[_Known]) -> Iterator[str]:
+def _check_notes(target: Target, columns: Sequence[_Known], of_domains: Sequence[Check]) -> Iterator[str]:
     said = {demand for known in columns for demand in known.said}
     left = [check for check in target.checks if not _is_said(understand(check.expression), said)]
-    if left:
+    if left or of_domains:
         yield "Checked by PostgreSQL only, where a @rule would tell it sooner:"
     yield from (f"- {check.name}: {check.expression}" for check in left)
+    yield from (f"- {check.name} of {', '.join(check.columns)}: {check.expression}" for check in of_domains)
 
 
 def _is_said(understood: Understood, said: set[Demand]) -> bool:

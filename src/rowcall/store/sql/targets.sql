@@ -185,6 +185,19 @@ FROM pg_constraint k WHERE k.conrelid = {oid} AND k.contype = 'c'
     AND coalesce((to_jsonb(k)->>'conenforced')::boolean, true)  -- from PostgreSQL 18 on
 ORDER BY k.conname
 
+-- target_domain_checks --
+-- The check constraints of the domains that columns of a table are of, or their elements.
+WITH RECURSIVE below AS (
+    SELECT a.attname, a.attnum, y.oid, y.typtype, y.typbasetype, y.typcategory, y.typelem
+    FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid WHERE a.attrelid = {oid} AND a.attnum > 0
+    UNION
+    SELECT b.attname, b.attnum, y.oid, y.typtype, y.typbasetype, y.typcategory, y.typelem
+    FROM below b JOIN pg_type y ON y.oid = CASE WHEN b.typtype = 'd' THEN b.typbasetype WHEN b.typcategory = 'A' THEN b.typelem END
+)
+SELECT k.conname AS name, ARRAY[b.attname::text] AS columns, pg_get_expr(k.conbin, 0) AS expression
+FROM below b JOIN pg_constraint k ON k.contypid = b.oid AND k.contype = 'c'
+ORDER BY b.attnum, k.conname
+
 -- lock_sequence --
 -- Keep others of us from moving a sequence until this transaction ends.
 SELECT pg_advisory_xact_lock(hashtextextended('rowcall sequence ' || %(name)s::regclass::oid, 0))
