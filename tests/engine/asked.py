@@ -22,9 +22,18 @@ from .importing import Result, result_of, settings_for
 class Asked:
     """A job that was begun, as far as it goes by itself."""
 
-    def __init__(self, database: Database, folder: Path, importer: type[Importer], text: str, **config: Any) -> None:
+    def __init__(
+        self,
+        database: Database,
+        folder: Path,
+        importer: type[Importer],
+        text: str,
+        *,
+        batch_rows: int = 1000,
+        **config: Any,
+    ) -> None:
         self.database, self.importer = database, importer
-        self.settings = settings_for(database, folder)
+        self.settings = settings_for(database, folder, batch_rows=batch_rows)
         with database.connect() as connection:
             stream = BytesIO(text.encode())
             self.job = start_job(

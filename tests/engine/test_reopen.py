@@ -1,6 +1,7 @@
 """Back to the columns: from each state in which somebody waits or looks, and never under a worker's hands (X5)."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,20 +9,23 @@ from rowcall import Fingerprint, Importer, Integer, Lookup, Text, Update
 from rowcall.engine import moves
 from rowcall.engine.columns.reopen import reopen_columns
 from rowcall.engine.run import held
+from rowcall.engine.values import answering as values
+from rowcall.engine.values.answering import ValueUpdate
 from rowcall.errors import Final, WrongState
 from rowcall.model import Code, State, Wish
-from rowcall.store import jobs
+from rowcall.store import jobs, value_answers, value_decisions
 from rowcall.store.db import Database
 from rowcall.store.fingerprints import check_of
 from rowcall.store.jobs import Job
 from rowcall.store.plans import plan_of
+from rowcall.store.value_answers import WantedValues
 
 from .asked import Asked, ColumnUpdate
 
 _TABLES = """
     CREATE TABLE country (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text UNIQUE);
     CREATE TABLE shop (id int PRIMARY KEY, title text, note text, country_id int);
-    INSERT INTO country (name) VALUES ('Germany');
+    INSERT INTO country (name) VALUES ('Germany'), ('USA');
     INSERT INTO shop (id, title) SELECT n, 'T' || n FROM generate_series(1, 20) n;
 """
 
@@ -137,4 +141,67 @@ def test_not_once_rows_are_written(shops: Database, tmp_path: Path) -> None:
     asked = Asked(shops, tmp_path, Shops, "id,country_id\n31,Germany\n")
     assert asked.job.state is State.COMPLETED
     with pytest.raises(WrongState):
+        reopened(asked)
+
+
+def stopped(shops: Database, folder: Path, importer: type[Shops], *, batch_rows: int = 1000) -> Asked:
+    """A job that was planned and agreed to, and asks about a value that went since."""
+    asked = Asked(
+        shops, folder, importer, "id,country_id\n31,Gondor\n32,Germany\n", batch_rows=batch_rows, preview=True
+    )
+    said = ValueUpdate(field="country_id", value="Gondor", target="2")
+    with shops.connect() as connection, connection.transaction():
+        targets = values.find_targets(connection, importer, {("country_id", "2")})
+        values.update(connection, asked.job, importer, [said], targets, "ann")
+        asked.job = values.confirm(connection, asked.job)
+    assert asked.run().state is State.VALIDATED
+    with shops.connect() as connection, connection.transaction():
+        connection.execute("DELETE FROM country WHERE name = 'Germany'")
+        asked.job, _ = moves.submit(connection, asked.job, {moves.ANY_PLAN})
+    assert asked.run().state is State.CELL_MAPPING
+    return asked
+
+
+def test_as_long_as_nothing_is_written_though_it_was_to_be(shops: Database, tmp_path: Path) -> None:
+    asked = stopped(shops, tmp_path, Shops)
+    reopened(asked)
+    assert asked.goes_on().state is State.CELL_MAPPING
+    with shops.connect() as connection:
+        said = value_answers.page_of_values(connection, asked.job.id, WantedValues())
+        assert {each.value: (each.status, each.fixed) for each in said} == {
+            "Gondor": ("USER_OVERRIDDEN", False),
+            "Germany": ("UNRESOLVED", False),
+        }
+    reopened(asked)
+    with shops.connect() as connection, connection.transaction():
+        ((decision,),) = connection.execute("SELECT id FROM rowcall.value_decision").fetchall()
+        (used,) = value_decisions.revoke(connection, asked.job.organisation_id, decision).used
+        assert not used.processed
+    asked.says(ColumnUpdate(position=1, target_field="note"))
+    assert asked.goes_on().state is State.VALIDATED
+    with shops.connect() as connection, connection.transaction():
+        asked.job, _ = moves.submit(connection, asked.job, {moves.ANY_PLAN})
+    assert asked.run().state is State.COMPLETED
+    with shops.connect() as connection:
+        assert connection.execute("SELECT note FROM shop WHERE id > 30 ORDER BY id").fetchall() == [
+            ("Gondor",),
+            ("Germany",),
+        ]
+
+
+def test_not_when_rows_are_written_and_others_ask(shops: Database, tmp_path: Path) -> None:
+    asked = stopped(shops, tmp_path, Shops, batch_rows=1)
+    with pytest.raises(WrongState, match="are written already"):
+        reopened(asked)
+
+
+def test_not_once_an_importer_was_told_that_rows_are_written(shops: Database, tmp_path: Path) -> None:
+    """What it does then is there exactly once."""
+
+    class Told(Shops):
+        def before(self, connection: Any, job: Any) -> None:
+            connection.execute("UPDATE country SET name = name")
+
+    asked = stopped(shops, tmp_path, Told)
+    with pytest.raises(WrongState, match=r"`before` of .* has run"):
         reopened(asked)

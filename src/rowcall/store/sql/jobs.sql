@@ -80,10 +80,6 @@ WHERE id = %(id)s
 -- Have others who would change a job wait until this transaction ends; not those who only add what hangs from it.
 SELECT FROM rowcall.job WHERE id = %(id)s FOR NO KEY UPDATE
 
--- was_processed --
--- Whether a job has ever begun to write.
-SELECT EXISTS (SELECT FROM rowcall.job_event WHERE job_id = %(id)s AND after = 'PROCESSING')
-
 -- hold_job --
 -- A job that goes on when somebody says so, unless something else was asked of it.
 UPDATE rowcall.job SET wish = 'hold' WHERE id = %(id)s AND state = %(state)s AND wish IS NULL

@@ -221,9 +221,10 @@ WHERE organisation_id = %(organisation)s AND (%(importer)s::text IS NULL OR impo
 ORDER BY decided_at DESC, id DESC LIMIT %(most)s
 
 -- decision_used --
--- The jobs that used a decision, the latest first.
+-- The jobs that used a decision, the latest first. What went back to its columns had written nothing before.
 SELECT j.id AS job_id, j.number, j.state, coalesce((j.config ->> 'dry_run')::boolean, false) AS dry_run,
-       EXISTS (SELECT FROM rowcall.job_event e WHERE e.job_id = j.id AND e.after = 'PROCESSING') AS processed,
+       EXISTS (SELECT FROM rowcall.job_event e WHERE e.job_id = j.id AND e.after = 'PROCESSING' AND NOT EXISTS (
+           SELECT FROM rowcall.job_event b WHERE b.job_id = j.id AND b.after = 'COLUMN_MAPPING' AND b.id > e.id)) AS processed,
        sum(v.occurrences)::bigint AS rows
 FROM rowcall.value_decision d
 JOIN rowcall.value_mapping v ON v.digest = d.digest AND v.basis IN ('remembered', 'person') AND v.action = d.action
