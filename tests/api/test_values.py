@@ -241,6 +241,14 @@ def test_odd_answers_are_refused(shop: Site, body: Any, status: int, code: str) 
     assert (refused.status_code, refused.json()["code"]) == (status, code)
 
 
+def test_who_names_a_value_that_is_not_there_is_told_where_the_others_are(shop: Site, run: Run) -> None:
+    number = shop.client.get(brought(shop, "Gondor")).json()["number"]
+    refused = run("values", number, "--ignore", "country_id:Mordor", "--server", str(shop.client.base_url)).err
+    assert (f"`rowcall values {number}` lists them" in refused, "GET" in refused) == (True, False)
+    told = says(shop, brought(shop, "Rohan"), {"field": "country_id", "value": "Mordor", "ignore": True}).json()
+    assert told["hint"] == "`GET …/cell-mappings` lists them."
+
+
 def test_nothing_is_taken_of_a_request_that_is_refused(shop: Site) -> None:
     job = brought(shop, "Gondor", "Mordor")
     good, bad = ({"field": "country_id", "value": value, "ignore": True} for value in ("Gondor", "Nowhere"))

@@ -105,7 +105,7 @@ def _taken(
     said = _checked(each)
     fields = value_answers.fields_meant(connection, job.id, said)
     if not fields:
-        raise Final(Code.BAD_MAPPING, f"{_meant(each)} is none of the values of job {job.number}.", hint=_SEE)
+        raise _unknown(job, each)
     if each.target is not None:
         target = targets[fields[0], each.target]
         said = replace(said, key=target.key, label=target.label, within=target.within)
@@ -115,11 +115,17 @@ def _taken(
         said = replace(said, scope="")  # then it is found by its digest
     heard = value_answers.decide_values(connection, job.id, said, who)
     if heard.said < heard.chosen or not heard.chosen:
-        _refuse(each, heard)
+        _refuse(job, each, heard)
     return heard.said
 
 
-_SEE = "`GET …/cell-mappings`, or `rowcall values JOB`, lists them."
+def _unknown(job: Job, each: ValueUpdate) -> Final:
+    return Final(
+        Code.BAD_MAPPING,
+        f"{_meant(each)} is none of the values of job {job.number}.",
+        hint=f"`rowcall values {job.number}` lists them.",
+        over_http="`GET …/cell-mappings` lists them.",
+    )
 
 
 def _checked(each: ValueUpdate) -> Said:
@@ -201,19 +207,19 @@ def _require_creating(importer: type[Importer], fields: Sequence[str]) -> None:
             raise Final(Code.BAD_MAPPING, told, hint="Choose one that is there, or declare the field with `creates`.")
 
 
-def _refuse(each: ValueUpdate, heard: value_answers.Heard) -> None:
-    what = f"{heard.first!r}" if heard.chosen else _meant(each)
+def _refuse(job: Job, each: ValueUpdate, heard: value_answers.Heard) -> None:
+    if not heard.chosen:
+        raise _unknown(job, each)
+    what = f"{heard.first!r}"
     if heard.fixed:
         told, hint = (
             f"Rows were written by what {what} stands for.",
             "Undo the job, or reprocess these rows when it ends.",
         )
-    elif each.confirm and heard.chosen:
+    elif each.confirm:
         told, hint = f"Nothing is proposed for {what} that could be confirmed.", "Say what it stands for."
-    elif heard.chosen:
-        told, hint = f"{each.target!r} is not in the scope that {what} is looked up within.", "Choose another."
     else:
-        told, hint = f"{what} is none of the values of this job.", _SEE
+        told, hint = f"{each.target!r} is not in the scope that {what} is looked up within.", "Choose another."
     if each.value is None and each.ids is None and heard.said:
         return  # of all that fit, those that it makes sense for
     raise Final(Code.BAD_MAPPING, told, hint=hint)
