@@ -481,6 +481,21 @@ def test_the_command_says_of_a_value_in_which_scope(towns: Site, run: Run) -> No
     assert city_ids(towns) == [4, 5, 7]
 
 
+def test_nothing_is_created_within_what_has_no_value(towns: Site, run: Run) -> None:
+    where = ("--server", str(towns.client.base_url))
+    number = cities(towns, ",Berlin", "Germany,Nowhere")
+    told = {each["value"]: each["reason"] for each in run("values", number, "--json", *where).json["items"]}
+    assert told["Berlin"] == "what it is looked up within has no value"
+    refused = run("values", number, "--create", "city_id:Berlin", *where)
+    assert (refused.status, "What 'Berlin' is looked up within has no value" in refused.err) == (1, True)
+    both = run("values", number, "--create", "city_id:", "--json", *where).json
+    assert (both["updated"], {each["status"] for each in both["items"] if each["value"] == "Berlin"}) == (
+        1,
+        {"UNRESOLVED"},
+    )
+    assert run("values", number, "--ignore", "city_id:Berlin", "--json", *where).json["updated"] == 1
+
+
 def test_a_search_tells_scopes_and_takes_one(towns: Site, run: Run) -> None:
     where = ("--server", str(towns.client.base_url))
     number = cities(towns, "Germany,Sprngfeld")

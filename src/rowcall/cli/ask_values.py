@@ -44,7 +44,7 @@ def _options(value: Value, field: ValueField, candidates: list[Candidate]) -> li
         Option(ValueSaid(ids=[value.id], target_id=each.id), each.label, f"{each.score} % alike" if each.score else "")
         for each in seen.values()
     ]
-    if field.may_create:
+    if field.may_create and (value.scope or not field.within):
         options.append(Option(ValueSaid(ids=[value.id], create=True), "create it"))
     return [
         *options,

@@ -88,6 +88,8 @@ class Said:
     label: str | None = None
     within: str | None = None
     """Only in this scope, or without one."""
+    scoped: Sequence[str] = ()
+    """Those of their fields that are looked up within something: nothing is created where that has no value."""
     reason: str
 
 
@@ -136,6 +138,7 @@ def decide_values(connection: Connection[Any], job_id: UUID, said: Said, who: st
         "key": said.key,
         "label": said.label,
         "within": said.within,
+        "scoped": list(said.scoped),
         "reason": said.reason,
     }
     cursor = connection.cursor(row_factory=class_row(Heard))

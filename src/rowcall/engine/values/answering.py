@@ -111,6 +111,7 @@ def _taken(
         said = replace(said, key=target.key, label=target.label, within=target.within)
     if each.create:
         _require_creating(importer, fields)
+        said = replace(said, scoped=[name for name in fields if _is_scoped(importer, name)])
     if each.value is not None and each.scope is None and not _is_scoped(importer, fields[0]):
         said = replace(said, scope="")  # then it is found by its digest
     heard = value_answers.decide_values(connection, job.id, said, who)
@@ -218,6 +219,9 @@ def _refuse(job: Job, each: ValueUpdate, heard: value_answers.Heard) -> None:
         )
     elif each.confirm:
         told, hint = f"Nothing is proposed for {what} that could be confirmed.", "Say what it stands for."
+    elif each.create:
+        told = f"What {what} is looked up within has no value: nothing is created there, and rows with it would fail."
+        hint = "Choose one that is there, leave it empty, or skip rows with it."
     else:
         told, hint = f"{each.target!r} is not in the scope that {what} is looked up within.", "Choose another."
     if each.value is None and each.ids is None and heard.said:

@@ -15,6 +15,7 @@ from rowcall.engine.work import Work
 from rowcall.importer import Lookup, folded_values
 from rowcall.store import value_mappings
 
+_NO_SCOPE = "what it is looked up within has no value"
 _AMBIGUOUS = PROPOSED + 1
 _MATCHED = ("id", "status", "action", "target_key", "target_label", "confidence", "basis", "reason", "candidates")
 _CANDIDATES = {"id": pl.Int64, "key": pl.String, "label": pl.String, "score": pl.Int64}
@@ -191,10 +192,10 @@ def _folded_alike(
 
 
 def _alike(known: Known, values: pl.DataFrame, entries: pl.DataFrame | None) -> pl.DataFrame:
-    nothing = pl.lit(f"nothing like it is in {known.called}")
+    told = f"nothing like it is in {known.called}" if entries is not None else f"is not in {known.called}"
+    nothing = pl.when(pl.lit(known.scoped) & (pl.col("scope") == "")).then(pl.lit(_NO_SCOPE)).otherwise(pl.lit(told))
     if entries is None:
-        told = values.select("id", pl.lit(f"is not in {known.called}").alias("reason"))
-        return _open(told, pl.DataFrame(schema=_CANDIDATES))
+        return _open(values.select("id", nothing.alias("reason")), pl.DataFrame(schema=_CANDIDATES))
     ordered = values.select("id", "scope", "folded").with_columns(words(pl.col("folded")).alias("words"))
     near = similar(ordered, entries.with_columns(words(pl.col("folded")).alias("words")))
     second = pl.col("score").slice(1, 1).first().fill_null(0)

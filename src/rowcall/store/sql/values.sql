@@ -181,6 +181,7 @@ WITH chosen AS (
     WHERE v.job_id = %(id)s AND v.id = c.id AND NOT v.fixed
       AND (%(key)s::text IS NOT NULL OR %(action)s <> 'use' OR v.target_key IS NOT NULL)
       AND (%(within)s::text IS NULL OR v.scope IN ('', %(within)s))
+      AND (%(action)s <> 'create' OR v.scope <> '' OR v.field <> ALL (%(scoped)s::text[]))
     RETURNING v.field, v.occurrences, c.status AS before
 ), counted AS (
     UPDATE rowcall.value_field f SET unresolved = f.unresolved - n.values, covered = f.covered + n.rows
