@@ -240,6 +240,30 @@ def test_two_equal_matches_are_a_question(tables: Database, tmp_path: Path) -> N
     assert {each["label"] for each in twins.values()[0].candidates} == {"Åland", "São Tomé"}
 
 
+def test_small_letters_do_not_decide_between_rows_that_differ_in_case(tables: Database, tmp_path: Path) -> None:
+    sql(tables, "INSERT INTO country (name) VALUES ('Red'), ('red'), ('blue')")
+    asked = Asked(tables, tmp_path, SHOPS, shops("RED", "Red", "red", "BLUE", "deutschland"))
+    assert {each.value: (each.basis, each.target_label) for each in asked.values()} == {
+        "RED": (None, None),
+        "Red": ("exact", "Red"),
+        "red": ("exact", "red"),
+        "BLUE": ("exact", "blue"),
+        "deutschland": ("synonym", "Germany"),
+    }
+    (value,) = asked.values(status="UNRESOLVED")
+    assert {each["label"] for each in value.candidates} == {"Red", "red"}
+    asked.says(of("RED", target="5"))
+    assert asked.confirms().values("country_id") == [5, 5, 6, 7, 1]
+    again = Asked(tables, tmp_path, SHOPS, "id;country_id\n11;RED\n")  # and isn't asked about next time
+    assert (again.job.state, again.told()) == (State.COMPLETED, {"RED": ("AUTO_MATCHED", "Red")})
+    sql(tables, "DELETE FROM rowcall.value_decision; ALTER TABLE country ALTER name SET NOT NULL")
+    creating = Lookup("country", by="name", on_missing="create", creates="name")
+    for number, lookup in enumerate((Lookup("country", by="name"), creating), 21):  # where nobody is asked, they do
+        importer = declared("shop", id=Integer(), country_id=lookup)
+        job = Asked(tables, tmp_path, importer, f"id;country_id\n{number};RED\n").job
+        assert result_of(tables, importer, job).values("country_id")[-1] == 6
+
+
 def test_the_same_text_in_two_scopes_is_two_questions(tables: Database, tmp_path: Path) -> None:
     importer = declared(
         "shop",

@@ -108,7 +108,7 @@ def _resolved(connection: Connection[Any], name: str, lookup: Lookup, rows: pl.D
     return _by_policy(joined, name, lookup)
 
 
-_BESIDE = ["_key", "_keys", "_scope"]
+_BESIDE = ["_key", "_keys", "_exact", "_scope"]
 
 
 def _is_open(name: str) -> pl.Expr:
@@ -195,7 +195,7 @@ def asking(name: str, lookup: Lookup, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def keys_of(connection: Connection[Any], lookup: Lookup, asked: pl.DataFrame, name: str) -> pl.DataFrame:
-    """Text to key for what was found, as it is written or by a synonym."""
+    """Text to key for what was found, as it is written (`_exact`), in small letters or by a synonym."""
     found = pl.DataFrame(schema=_found_as(name))
     if not asked.height:
         return found
@@ -291,15 +291,17 @@ def _candidates(table: Table, lookup: Lookup, by: str, asked: pl.DataFrame, name
 
 
 _EXACT_FIRST = SQL(
-    "SELECT text, scope, min(key), count(DISTINCT key) FROM ("
+    "SELECT text, scope, min(key), count(DISTINCT key), bool_or(exact) FROM ("
     "SELECT *, bool_or(exact) OVER (PARTITION BY text, scope) AS any_exact FROM ({}) candidates) found "
     "WHERE exact OR NOT any_exact GROUP BY text, scope"
 )
-_WHICHEVER = SQL("SELECT text, scope, min(key), count(DISTINCT key) FROM ({}) candidates GROUP BY text, scope")
+_WHICHEVER = SQL(
+    "SELECT text, scope, min(key), count(DISTINCT key), bool_or(exact) FROM ({}) candidates GROUP BY text, scope"
+)
 
 
 def _found_as(name: str) -> dict[str, Any]:
-    return {name: pl.String, "_scope": pl.String, "_key": pl.String, "_keys": pl.Int64}
+    return {name: pl.String, "_scope": pl.String, "_key": pl.String, "_keys": pl.Int64, "_exact": pl.Boolean}
 
 
 def _asked(connection: Connection[Any], select: Composed, name: str) -> pl.DataFrame:

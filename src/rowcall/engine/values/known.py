@@ -14,7 +14,14 @@ from rowcall.store.copying import copied_blocks, copied_frame
 from rowcall.store.targets import find_table
 
 ENTRIES = {"key": pl.String, "label": pl.String, "scope": pl.String, "text": pl.String}
-FOUND = {"value": pl.String, "scope": pl.String, "key": pl.String, "keys": pl.Int64, "synonym": pl.Boolean}
+FOUND = {
+    "value": pl.String,
+    "scope": pl.String,
+    "key": pl.String,
+    "keys": pl.Int64,
+    "sure": pl.Boolean,
+    "synonym": pl.Boolean,
+}
 SHOWN = 200
 
 
@@ -32,7 +39,7 @@ class Known(Protocol):
         ...
 
     def found(self, connection: Connection[Any], asked: pl.DataFrame) -> pl.DataFrame:
-        """Of values (value, scope) those that a look finds: key, and of how many; or that are synonyms."""
+        """Of values (value, scope) those that a look finds: key, and of how many; `sure`: as written or a `synonym`."""
         ...
 
     def entries(self, connection: Connection[Any], scope: str | None = None) -> Iterator[pl.DataFrame]:
@@ -82,8 +89,11 @@ class LookedUp:
         as_asked = asked.select("value", pl.col("scope").alias("_scope"))
         keys = keys_of(connection, self.lookup, as_asked, "value")
         synonyms = synonyms_in(self.lookup, as_asked, "value").select("value", synonym=True).unique()
-        named = keys.select("value", pl.col("_scope").alias("scope"), pl.col("_key").alias("key"), keys="_keys")
-        return named.join(synonyms, on="value", how="left").with_columns(pl.col("synonym").fill_null(False))
+        named = keys.select(
+            "value", pl.col("_scope").alias("scope"), pl.col("_key").alias("key"), keys="_keys", sure="_exact"
+        )
+        told = named.join(synonyms, on="value", how="left").with_columns(pl.col("synonym").fill_null(False))
+        return told.with_columns(pl.col("sure") | pl.col("synonym"))
 
     def entries(self, connection: Connection[Any], scope: str | None = None) -> Iterator[pl.DataFrame]:
         lookup = self.lookup
@@ -149,7 +159,7 @@ class Chosen:
         read = self.choice.read(asked["value"].alias(self.choice.name)).alias("key")
         synonyms = [text.lower() for text in self.choice.synonyms]
         synonym = pl.col("value").str.to_lowercase().is_in(synonyms).alias("synonym")
-        named = asked.with_columns(read, pl.lit(1, pl.Int64).alias("keys"), synonym)
+        named = asked.with_columns(read, pl.lit(1, pl.Int64).alias("keys"), pl.lit(True).alias("sure"), synonym)
         return named.drop_nulls("key").select(list(FOUND))
 
     def entries(self, connection: Connection[Any], scope: str | None = None) -> Iterator[pl.DataFrame]:

@@ -12,7 +12,7 @@ from rowcall.engine.resolve import TO_CREATE
 from rowcall.engine.values.known import Known, known_of, scope_labels
 from rowcall.engine.values.similar import MOST_ENTRIES, PROPOSED, similar, words
 from rowcall.engine.work import Work
-from rowcall.importer import Lookup, folded_values
+from rowcall.importer import Choice, Lookup, folded_values
 from rowcall.store import value_mappings
 
 _NO_SCOPE = "what it is looked up within has no value"
@@ -46,8 +46,11 @@ def _matched(connection: Connection[Any], work: Work, name: str, known: Known, v
     found = values.join(known.found(connection, values.select("value", "scope")), on=["value", "scope"], how="left")
     said = value_mappings.remembered(connection, work.job.organisation_id, work.job.importer, values)
     found = found.join(_still_there(connection, known, said), on="id", how="left")
-    exact, recalled = (pl.col("keys") == 1).fill_null(False), pl.col("said").is_not_null()
-    agree = (exact & (pl.col("said_key") == pl.col("key")) & (pl.col("said") == "use")).fill_null(False)
+    one, recalled = (pl.col("keys") == 1).fill_null(False), pl.col("said").is_not_null()
+    field = work.importer.fields[name]
+    policy = field.on_missing if isinstance(field, Lookup | Choice) else "fail"
+    exact = one & (pl.col("sure").fill_null(False) | pl.lit(policy != "ask"))  # else small letters decide
+    agree = (one & (pl.col("said_key") == pl.col("key")) & (pl.col("said") == "use")).fill_null(False)
     takes_said = recalled & ~agree & (~exact | pl.col("overrode"))
     at_odds = recalled & exact & ~agree & ~takes_said
     parts = [
@@ -57,9 +60,7 @@ def _matched(connection: Connection[Any], work: Work, name: str, known: Known, v
     ]
     left = found.filter(~exact & ~recalled)
     if left.height:
-        field = work.importer.fields[name]
-        creates = isinstance(field, Lookup) and field.on_missing == "create"
-        parts.append(_by_likeness(connection, known, left, creates=creates))
+        parts.append(_by_likeness(connection, known, left, creates=policy == "create"))
     return pl.concat(parts)
 
 
@@ -138,8 +139,9 @@ def _open(values: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:
 
 
 def _by_likeness(connection: Connection[Any], known: Known, values: pl.DataFrame, *, creates: bool) -> pl.DataFrame:
-    """Values that no look finds, or finds several times: without case and accents, then created or by likeness."""
+    """Values that no look is sure to find, or finds several times: without case and accents, then created or alike."""
     same, entries = _folded_alike(connection, known, values)
+    small = values.filter(pl.col("keys") == 1)
     counted = same.group_by("id").agg(pl.col("key").n_unique().alias("same"), pl.col("key", "label").first())
     values = values.drop("key").join(counted, on="id", how="left", maintain_order="left")
     one = values.filter((pl.col("same") == 1) & pl.col("keys").is_null())
@@ -156,8 +158,9 @@ def _by_likeness(connection: Connection[Any], known: Known, values: pl.DataFrame
     called = pl.lit(known.called)
     fits = pl.format("fits {} rows of {}", pl.max_horizontal("same", pl.col("keys").cast(pl.UInt32)), called)
     questions = _open(several.select("id", fits.alias("reason")), same.with_columns(score=pl.lit(100, pl.Int64)))
+    found = _exact(connection, known, small.join(several, on="id", how="anti"))
     rest = values.filter(pl.col("same").is_null() & pl.col("keys").is_null()).join(new, on="id", how="anti")
-    return pl.concat([settled, _new(known, new), questions, _alike(known, rest, entries)])
+    return pl.concat([settled, found, _new(known, new), questions, _alike(known, rest, entries)])
 
 
 def _new(known: Known, values: pl.DataFrame) -> pl.DataFrame:
