@@ -240,6 +240,24 @@ def test_two_equal_matches_are_a_question(tables: Database, tmp_path: Path) -> N
     assert {each["label"] for each in twins.values()[0].candidates} == {"Åland", "São Tomé"}
 
 
+def test_rows_that_have_the_value_in_their_name_are_candidates(tables: Database, tmp_path: Path) -> None:
+    more = "('Congo, Democratic Republic'), ('Congo, Republic'), ('Republic of the Moon'), ('Congolia')"
+    sql(tables, f"INSERT INTO country (name) VALUES {more}")
+    asked = Asked(tables, tmp_path, SHOPS, shops("Congo", "the moon", "Moo", "Republic of"))
+    told = {each.value: (each.target_key, each.reason, each.candidates) for each in asked.values()}
+    (key, reason, candidates) = told["Congo"]
+    assert (key, reason) == (None, "in the name of other ones")
+    assert [(each["label"], each["score"]) for each in candidates] == [
+        ("Congo, Democratic Republic", 95),
+        ("Congo, Republic", 95),
+        ("Congolia", 77),
+    ]
+    assert [each["label"] for each in told["the moon"][2]] == ["Republic of the Moon"]
+    assert told["the moon"][0] is None
+    assert told["Moo"] == (None, "nothing like it is in country", [])
+    assert told["Republic of"][2][0]["label"] == "Republic of the Moon"
+
+
 def test_small_letters_do_not_decide_between_rows_that_differ_in_case(tables: Database, tmp_path: Path) -> None:
     sql(tables, "INSERT INTO country (name) VALUES ('Red'), ('red'), ('blue')")
     asked = Asked(tables, tmp_path, SHOPS, shops("RED", "Red", "red", "BLUE", "deutschland"))

@@ -10,7 +10,7 @@ from psycopg import Connection
 
 from rowcall.engine.resolve import TO_CREATE
 from rowcall.engine.values.known import Known, known_of, scope_labels
-from rowcall.engine.values.similar import MOST_ENTRIES, PROPOSED, similar, words
+from rowcall.engine.values.similar import MOST_ENTRIES, PROPOSED, holding, similar, words
 from rowcall.engine.work import Work
 from rowcall.importer import Choice, Lookup, folded_values
 from rowcall.store import value_mappings
@@ -201,15 +201,17 @@ def _alike(known: Known, values: pl.DataFrame, entries: pl.DataFrame | None) -> 
         return _open(values.select("id", nothing.alias("reason")), pl.DataFrame(schema=_CANDIDATES))
     ordered = values.select("id", "scope", "folded").with_columns(words(pl.col("folded")).alias("words"))
     near = similar(ordered, entries.with_columns(words(pl.col("folded")).alias("words")))
+    near = _best(near.with_columns(held=pl.lit(False)), holding(ordered, entries).with_columns(held=pl.lit(True)))
     second = pl.col("score").slice(1, 1).first().fill_null(0)
     best = near.group_by("id", maintain_order=True).agg(
         pl.col("key").first().alias("near_key"),
         pl.col("label").first().alias("near_label"),
         pl.col("score").first().alias("near"),
         (second < pl.col("score").first()).alias("clear"),
+        pl.col("held").first(),
     )
     questions = _open(values.select("id", nothing.alias("reason")), near).join(best, on="id", how="left")
-    clear = pl.col("clear").fill_null(False)
+    clear = pl.col("clear").fill_null(False) & ~pl.col("held")  # a part of a name is no reason to propose it
     return questions.with_columns(
         pl.when(clear).then("near_key").alias("target_key"),
         pl.when(clear).then("near_label").alias("target_label"),
@@ -217,8 +219,17 @@ def _alike(known: Known, values: pl.DataFrame, entries: pl.DataFrame | None) -> 
         pl.when(clear).then(pl.lit("similar")).alias("basis"),
         pl.when(clear)
         .then(pl.format("{} % like {}", "near", "near_label"))
+        .when(pl.col("held"))
+        .then(pl.lit("in the name of other ones"))
         .when(pl.col("near").is_not_null())
         .then(pl.lit("like several"))
         .otherwise("reason")
         .alias("reason"),
     ).select(_MATCHED)
+
+
+def _best(near: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
+    """The likeliest of both, the best first, each key once."""
+    ranked = pl.concat([near, held]).sort("score", "label", "key", descending=[True, False, False])
+    ranked = ranked.unique(["id", "key"], keep="first", maintain_order=True)
+    return ranked.group_by("id", maintain_order=True).head(PROPOSED)

@@ -41,6 +41,35 @@ def similar(values: pl.DataFrame, entries: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(found)
 
 
+def holding(values: pl.DataFrame, entries: pl.DataFrame) -> pl.DataFrame:
+    """The entries that begin with the words of a value (id, scope, folded), or have them in them: as `similar` tells.
+
+    As a search finds them, but by whole words. Nothing is compared: runs of words are looked up, each once.
+    """
+    wanted = values.select("id", "scope", _words_of("folded").alias("words"))
+    wanted = wanted.with_columns(pl.col("words").list.join(" ").alias("run"))
+    known = entries.sort("label", "key").select("key", "label", "scope", _words_of("folded").alias("words"))
+    found = [pl.DataFrame(schema={**SIMILAR, "scope": pl.String, "run": pl.String}).drop("id")]
+    for length in range(1, _MOST_WORDS):
+        sought = wanted.filter(pl.col("words").list.len() == length).select("scope", "run").unique()
+        for start in range(_MOST_WORDS - length + 1) if sought.height else ():
+            longer = known.filter(pl.col("words").list.len() > max(length, start + length - 1))
+            runs = longer.with_columns(pl.col("words").list.slice(start, length).list.join(" ").alias("run"))
+            held = runs.join(sought, on=["scope", "run"], how="semi", maintain_order="left")
+            score = pl.lit(90 if start else 95, pl.Int64).alias("score")
+            found.append(held.select("key", "label", score, "scope", "run"))
+    each = pl.concat(found).unique(["scope", "run", "key"], keep="first", maintain_order=True)
+    best = each.group_by("scope", "run", maintain_order=True).head(PROPOSED)
+    return wanted.join(best, on=["scope", "run"]).select(list(SIMILAR))
+
+
+_MOST_WORDS = 6
+
+
+def _words_of(folded: str) -> pl.Expr:
+    return pl.col(folded).str.extract_all(r"[\p{L}\p{N}]+")
+
+
 def _compared(values: pl.DataFrame, entries: pl.DataFrame) -> pl.DataFrame:
     step = max(1, _PAIRS_AT_ONCE // entries.height)
     pieces = [_nearest(values[start : start + step], entries) for start in range(0, values.height, step)]
