@@ -8,7 +8,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self, TypeVar
 
-import msgspec
 from psycopg import Connection
 
 from rowcall.cli.local_columns import LocalColumns
@@ -16,6 +15,7 @@ from rowcall.cli.local_values import LocalValues
 from rowcall.client import answers
 from rowcall.client.answers import ImporterSummary, Item, Reprocessed, UndoPreview, UndoReceipt, View
 from rowcall.config import Settings
+from rowcall.decoding import converted
 from rowcall.engine import documents, moves
 from rowcall.engine.corrections.edit import Edited, edit_row, found_row, undo_edits
 from rowcall.engine.corrections.rejects import Merged, merge_rejects, open_returned
@@ -144,7 +144,7 @@ class Local(LocalColumns, LocalValues):
 
         now = self._moved(job, edit)
         item = as_answer(Item, documents.row_document(done[0].row, self._headers(done[0].job)))
-        issues = msgspec.convert(done[0].issues, list[answers.Issue])
+        issues = converted(done[0].issues, list[answers.Issue])
         return answers.Edited(item=item, status=done[0].status, issues=issues, alone=done[0].alone, job=now)
 
     def replace(self, job: str, what: answers.Replacement, *, token: str | None = None) -> answers.Replaced:
@@ -305,4 +305,4 @@ def told_job(job: Job, counts: JobCounts, importer: type[Importer] | None) -> an
 
 def as_answer(kind: type[_T], told: dict[str, Any]) -> _T:
     """What a program is told, as a client gets it."""
-    return msgspec.convert(told, kind)
+    return converted(told, kind)

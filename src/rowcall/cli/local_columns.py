@@ -17,6 +17,7 @@ from rowcall.client.answers.columns import (
     TargetField,
     Template,
 )
+from rowcall.decoding import converted
 from rowcall.engine.columns import answering, documents
 from rowcall.engine.columns.reopen import reopen_columns
 from rowcall.engine.columns.templates import apply_template, save_from
@@ -48,7 +49,7 @@ class LocalColumns:
         needed = needed_by(self._connection, importer)
         columns, counts = columns_of(self._connection, found.id), jobs.counts_of(self._connection, found)
         told = documents.columns_document(found, counts, importer, columns, needed)
-        return msgspec.convert(told, ColumnMappings)
+        return converted(told, ColumnMappings)
 
     def change_columns(self, job: str, said: ColumnAnswers) -> ColumnMappings:
         """Say which column is which field."""
@@ -86,7 +87,7 @@ class LocalColumns:
         importer = _importer(found)
         limits = limits_of(importer, checked_target(self._connection, importer))
         told = documents.warnings_document(warnings_of(self._connection, found, importer, limits))
-        return msgspec.convert(told, ColumnWarnings)
+        return converted(told, ColumnWarnings)
 
     def target_fields(self, job: str) -> list[TargetField]:
         """The fields that columns of a job can go to."""
@@ -94,7 +95,7 @@ class LocalColumns:
         importer = _importer(found)
         limits = limits_of(importer, checked_target(self._connection, importer))
         mapped = columns_of(self._connection, found.id)
-        return msgspec.convert(documents.target_fields_document(found, importer, mapped, limits), list[TargetField])
+        return converted(documents.target_fields_document(found, importer, mapped, limits), list[TargetField])
 
     # -------------------------------------------------------------------------------------- templates and decisions
 
@@ -109,14 +110,14 @@ class LocalColumns:
     def templates(self, *, source_system: str | None = None, importer: str | None = None) -> list[Template]:
         """The templates that there are."""
         found = templates.templates_of(self._connection, LOCAL, source_system=source_system, importer=importer)
-        return [msgspec.convert(documents.template_document(each), Template) for each in found]
+        return [converted(documents.template_document(each), Template) for each in found]
 
     def save_template(self, job: str, source_system: str, variant: str) -> Template:
         """Save the settled columns of a job as a template."""
         with self._connection.transaction():
             found = jobs.get_job(self._connection, job)
             saved = save_from(self._connection, found, TemplateKey(source_system, variant), system_account())
-        return msgspec.convert(documents.template_document(saved), Template)
+        return converted(documents.template_document(saved), Template)
 
     def delete_template(self, template: Template | UUID) -> None:
         """Take a template away."""
@@ -128,7 +129,7 @@ class LocalColumns:
     def column_decisions(self, *, importer: str | None = None) -> list[ColumnDecision]:
         """What was decided of columns."""
         found = decisions.decisions_of(self._connection, LOCAL, importer=importer)
-        return [msgspec.convert(documents.decision_document(each), ColumnDecision) for each in found]
+        return [converted(documents.decision_document(each), ColumnDecision) for each in found]
 
     def revoke_column_decision(self, decision: ColumnDecision | UUID) -> None:
         """Have a decision proposed no more."""

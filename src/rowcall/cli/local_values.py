@@ -17,6 +17,7 @@ from rowcall.client.answers.values import (
     ValueSaid,
     ValuesUpdated,
 )
+from rowcall.decoding import converted
 from rowcall.engine.values import answering, documents
 from rowcall.engine.values import revoke as revoking
 from rowcall.engine.values.answering import ValueUpdate
@@ -53,7 +54,7 @@ class LocalValues:
         found = jobs.get_job(self._connection, job)
         wanted = WantedValues(field=field, status=status, text=text, most=most)
         told = documents.values_document(self._connection, found, _importer(found), wanted, after)
-        return msgspec.convert(told, Values)
+        return converted(told, Values)
 
     def _value_fields(self, job: Job) -> list[dict[str, Any]]:
         return documents.fields_document(_importer(job), value_answers.value_fields(self._connection, job.id))
@@ -72,7 +73,7 @@ class LocalValues:
         importer = _importer(jobs.get_job(self._connection, job))
         sought = Sought(text=text, scope=scope, most=most)
         told = documents.candidates_document(self._connection, importer, field, sought, after)
-        return msgspec.convert(told, Candidates)
+        return converted(told, Candidates)
 
     def change_values(self, job: str, said: Sequence[ValueSaid]) -> ValuesUpdated:
         """Say what values stand for; all of it is taken, or nothing."""
@@ -82,7 +83,7 @@ class LocalValues:
             named = answering.targets_named(self._connection, found, updates)
             targets = answering.find_targets(self._connection, importer, named)
             count = answering.update(self._connection, found, importer, updates, targets, system_account())
-        return msgspec.convert({"updated": count, "fields": self._value_fields(found)}, ValuesUpdated)
+        return converted({"updated": count, "fields": self._value_fields(found)}, ValuesUpdated)
 
     def confirm_values(self, job: str) -> answers.Job:
         """Let a job go on with what its values stand for."""
@@ -96,7 +97,7 @@ class LocalValues:
         while left is None or left > 0:
             wanted = WantedDecisions(importer=importer, field=field, after=after, most=min(left or 1000, 1000))
             page = page_of_decisions(self._connection, LOCAL, wanted)
-            yield from (msgspec.convert(documents.decision_document(each), ValueDecision) for each in page)
+            yield from (converted(documents.decision_document(each), ValueDecision) for each in page)
             if len(page) < wanted.most:
                 return
             after, left = (page[-1].decided_at, page[-1].id), left and left - len(page)
@@ -111,7 +112,7 @@ class LocalValues:
             for job in going:
                 if job.background:
                     nudge(self._connection, job.id)
-        return msgspec.convert(documents.revoked_document(revoked, [job.number for job in going]), RevokedDecision)
+        return converted(documents.revoked_document(revoked, [job.number for job in going]), RevokedDecision)
 
 
 def _importer(job: Job) -> type[Importer]:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import httpx
 import msgspec
 
+from rowcall.decoding import from_json
 from rowcall.errors import RequestRefused, RowcallError, ServerUnavailable
 from rowcall.model import Code
 
@@ -107,7 +108,7 @@ class Asking:
 
     def _understood(self, kind: type[_T], response: httpx.Response) -> _T:
         try:
-            return msgspec.json.decode(response.content, type=kind)
+            return from_json(response.content, kind)
         except msgspec.DecodeError as error:
             raise self._not_rowcall(response) from error
 

@@ -9,6 +9,7 @@ import msgspec
 
 from rowcall.client.answers import Job
 from rowcall.client.asking import Asking
+from rowcall.decoding import from_json
 from rowcall.errors import RowcallError, ServerUnavailable
 from rowcall.model import Code
 
@@ -51,7 +52,7 @@ def _told(asking: Asking, path: str, last_event: str, deadline: float) -> Iterat
             elif name == "id":
                 last_event = value.strip()
             elif name == "data" and kind == "progress":
-                yield last_event, msgspec.json.decode(value, type=Job)
+                yield last_event, from_json(value, Job)
             if time.monotonic() > deadline:
                 return
 

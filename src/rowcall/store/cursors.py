@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from rowcall.decoding import from_json
 from rowcall.errors import Final
 from rowcall.model import Code
 
@@ -25,7 +26,7 @@ def decoded(about: str, cursor: str, kind: type[_Kind]) -> _Kind:
     try:
         whole = base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True)
         if whole[:_DIGEST] == _digest(about, whole[_DIGEST:]):
-            return msgspec.json.decode(whole[_DIGEST:], type=kind)
+            return from_json(whole[_DIGEST:], kind)
     except (binascii.Error, ValueError, msgspec.DecodeError):
         pass
     told = "The cursor is none that this list has given out."

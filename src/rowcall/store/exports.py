@@ -11,6 +11,7 @@ from psycopg import Connection
 from psycopg.rows import dict_row, scalar_row
 from psycopg.types.json import Jsonb
 
+from rowcall.decoding import converted
 from rowcall.errors import Final, RowcallError
 from rowcall.formats import WriteFormat
 from rowcall.model import EXPORT_MOVES, Code, ExportState
@@ -192,7 +193,7 @@ def _export(row: dict[str, Any]) -> Export:
     told: dict[str, Any] = {
         "state": ExportState(row["state"]),
         "format": WriteFormat(row["format"]),
-        "request": msgspec.convert(row["request"], ExportRequest),
+        "request": converted(row["request"], ExportRequest),
     }
     return Export(**{**row, **told})
 

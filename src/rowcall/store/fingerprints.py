@@ -11,6 +11,7 @@ from psycopg import Connection
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
+from rowcall.decoding import converted
 from rowcall.store.queries import query
 
 Verdict = Literal["pass", "warn", "abort"]
@@ -58,7 +59,7 @@ def keep_check(connection: Connection[Any], job_id: UUID, check: FingerprintChec
 def check_of(connection: Connection[Any], job_id: UUID) -> FingerprintCheck | None:
     """What was found last, if it was looked."""
     found = connection.cursor(row_factory=dict_row).execute(query("fingerprint_of"), {"id": job_id}).fetchone()
-    return msgspec.convert(found, FingerprintCheck) if found else None
+    return converted(found, FingerprintCheck) if found else None
 
 
 def forget_check(connection: Connection[Any], job_id: UUID) -> None:

@@ -16,6 +16,7 @@ from psycopg import Connection
 from psycopg.rows import dict_row, scalar_row
 from psycopg.types.json import Jsonb
 
+from rowcall.decoding import converted
 from rowcall.errors import Final, RowcallError, WrongState
 from rowcall.formats import Counts, ReadOptions
 from rowcall.importer.matching import Ask
@@ -264,7 +265,7 @@ def select_jobs(connection: Connection[Any], name: str, given: dict[str, Any]) -
 def _job(row: dict[str, Any]) -> Job:
     told: dict[str, Any] = {
         "state": State(row["state"]),
-        "config": msgspec.convert(row["config"], JobConfig),
+        "config": converted(row["config"], JobConfig),
         "wish": row["wish"] and Wish(row["wish"]),
         "paused_from": row["paused_from"] and State(row["paused_from"]),
         "supersedes": tuple(row["supersedes"]),

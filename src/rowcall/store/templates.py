@@ -10,6 +10,7 @@ from psycopg import Connection
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
+from rowcall.decoding import converted
 from rowcall.errors import Final
 from rowcall.model import Code
 from rowcall.store.jobs import TemplateKey, new_id, without_blanks
@@ -121,5 +122,5 @@ def delete_template(connection: Connection[Any], organisation: UUID, template: U
 
 
 def _template(row: dict[str, Any]) -> Template:
-    columns: Any = msgspec.convert(row["columns"], list[TemplateColumn])
+    columns: Any = converted(row["columns"], list[TemplateColumn])
     return Template(**{**row, "columns": columns})

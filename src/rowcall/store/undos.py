@@ -11,6 +11,7 @@ from psycopg import Connection
 from psycopg.rows import dict_row, scalar_row
 from psycopg.types.json import Jsonb
 
+from rowcall.decoding import converted
 from rowcall.model import State
 from rowcall.store.grid import Wanted
 from rowcall.store.jobs import Job
@@ -116,7 +117,7 @@ def undos_of(connection: Connection[Any], job: Job) -> list[Undone]:
 
 
 def _undo(row: dict[str, Any]) -> Undo:
-    told: dict[str, Any] = {"which": msgspec.convert(row["which"], Wanted), "came_from": State(row["came_from"])}
+    told: dict[str, Any] = {"which": converted(row["which"], Wanted), "came_from": State(row["came_from"])}
     if left_in := row.get("left_in"):
         told["left_in"] = State(left_in)
     return Undo(**{**row, **told})

@@ -10,6 +10,7 @@ from rowcall.client.answers import Fingerprint, ImportConfig, Job, Preview, Rece
 from rowcall.client.calls.calls import AnyFile, AnyJob, Calls, name_of, nobody, number_in
 from rowcall.client.uploading import Sent, opened, send_unsized, upload
 from rowcall.client.waiting import looks_at, not_done_yet
+from rowcall.decoding import from_json
 
 
 class JobCalls(Calls):
@@ -36,7 +37,7 @@ class JobCalls(Calls):
         with opened(file) as stream:
             if not stream.seekable():
                 answer = send_unsized(self._asking, stream, name, told, key, progress or nobody)
-                return msgspec.json.decode(answer.content, type=Job)
+                return from_json(answer.content, Job)
             place = upload(self._asking, stream, {**told, "filename": name, "idempotencyKey": key}, progress or nobody)
         return self._asking.ask(Job, "GET", place)
 
