@@ -87,12 +87,17 @@ def filled(database: Database) -> Generator[Connection[Any]]:
         yield connection
 
 
+def read_whole(plan: str) -> list[str]:
+    """The steps of a plan that read all of a table; of one that is known to be empty that costs nothing."""
+    return [line for line in plan.splitlines() if "Seq Scan" in line and "(cost=0.00..0.00 " not in line]
+
+
 def test_hot_queries_use_their_index(filled: Connection[Any]) -> None:
     cursor = filled.cursor(row_factory=scalar_row)
     for name, (given, index) in HOT.items():
         plan = "\n".join(cursor.execute(SQL("EXPLAIN ") + SQL(query(name)), {"id": JOB, **given}))
         assert f"using {index}" in plan or f"on {index}" in plan, f"{name}:\n{plan}"
-        assert "Seq Scan" not in plan or name == "find_interrupted", f"{name}:\n{plan}"
+        assert not read_whole(plan) or name == "find_interrupted", f"{name}:\n{plan}"
 
 
 @pytest.mark.parametrize("name", ["counts_of_jobs", "last_events"])
@@ -101,7 +106,7 @@ def test_what_is_told_of_many_jobs_is_found_by_index(filled: Connection[Any], na
     cursor = filled.cursor(row_factory=scalar_row)
     ids = cursor.execute("SELECT id FROM rowcall.job ORDER BY created_at LIMIT 1000").fetchall()
     plan = "\n".join(cursor.execute(SQL("EXPLAIN ") + SQL(query(name)), {"ids": ids}))
-    assert "Seq Scan" not in plan, plan
+    assert not read_whole(plan), plan
 
 
 def test_jobs_of_which_nothing_is_known_are_not_told_of(filled: Connection[Any]) -> None:
@@ -114,7 +119,7 @@ def test_rows_are_read_by_number(filled: Connection[Any]) -> None:
     select = "EXPLAIN SELECT cells[1] FROM rowcall.row WHERE job_id = %s AND number BETWEEN 500 AND 700 ORDER BY number"
     plan = "\n".join(filled.cursor(row_factory=scalar_row).execute(select, [JOB]))
     assert "row_pkey" in plan
-    assert "Seq Scan" not in plan
+    assert not read_whole(plan)
 
 
 @pytest.mark.parametrize("kept_by", [None, 1])
@@ -127,7 +132,7 @@ def test_an_undo_looks_up_each_row_of_a_slice_by_itself(filled: Connection[Any],
     plan = "\n".join(filled.cursor(row_factory=scalar_row).execute(select))
     assert "Index Cond: ((job_id = o.job_id) AND (row_number = o.row_number))" in plan, plan
     assert "Anti Join" not in plan
-    assert "Seq Scan" not in plan
+    assert not read_whole(plan)
 
 
 def test_an_undo_fetches_the_rows_that_it_deletes_from_where_they_are(filled: Connection[Any]) -> None:
@@ -402,7 +407,7 @@ def test_pages_are_found_by_index(filled: Connection[Any], name: str, parts: dic
     given = {"id": JOB, "first": 5000, "last": 5100, **NO_ROWS}
     plan = "\n".join(filled.cursor(row_factory=scalar_row).execute(select, given))
     assert f"using {index}" in plan or f"on {index}" in plan, plan
-    assert "Seq Scan" not in plan, plan
+    assert not read_whole(plan), plan
 
 
 def test_digits_are_those_that_postgresql_reads_as_numbers() -> None:
