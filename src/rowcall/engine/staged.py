@@ -286,9 +286,10 @@ def _told(
     connection: Connection[Any], work: Work, rows: pl.DataFrame, numbers: Sequence[int]
 ) -> dict[int, dict[str, Any]]:
     """The values of some rows as texts, with those that the target gives where the file has none."""
+    if not numbers:
+        return {}
     found = text_columns(rows.filter(pl.col("rowcall_number").is_in(numbers)))
-    filled = staging.fillable(work.layout, found) if found.height else []
-    if filled:
+    if filled := staging.fillable(work.layout, found):
         given = found.select("rowcall_number").join(
             staging.texts_of(connection, filled, numbers), on="rowcall_number", how="left", maintain_order="left"
         )
