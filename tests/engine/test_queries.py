@@ -1,6 +1,7 @@
 """The statements that run often find what they need by an index."""
 
 from collections.abc import Generator
+from dataclasses import asdict
 from importlib.resources import files
 from typing import Any, LiteralString
 from uuid import UUID
@@ -10,8 +11,8 @@ from psycopg import Connection, Cursor
 from psycopg.rows import scalar_row
 from psycopg.sql import SQL, Composable, Composed
 
+from rowcall.store import grid
 from rowcall.store.db import Database
-from rowcall.store.grid import Wanted
 from rowcall.store.migrate import MIGRATIONS
 from rowcall.store.queries import query
 from rowcall.store.referrers import referrers_of
@@ -126,7 +127,7 @@ def test_rows_are_read_by_number(filled: Connection[Any]) -> None:
 def test_an_undo_looks_up_each_row_of_a_slice_by_itself(filled: Connection[Any], kept_by: int | None) -> None:
     """As a join with what it has taken back so far, which statistics know nothing of, a slice could take minutes."""
     filled.execute("CREATE TABLE t (id int PRIMARY KEY)")
-    what = Undoing(job_id=JOB, target=describe(filled, "t"), referrers=(), which=Wanted())
+    what = Undoing(job_id=JOB, target=describe(filled, "t"), referrers=(), which=grid.Wanted())
     prepare(filled)
     select = SQL("EXPLAIN ") + finding(what, Slice(5000, 5100), lock=True, kept_by=kept_by)
     plan = "\n".join(filled.cursor(row_factory=scalar_row).execute(select))
@@ -138,7 +139,7 @@ def test_an_undo_looks_up_each_row_of_a_slice_by_itself(filled: Connection[Any],
 def test_an_undo_fetches_the_rows_that_it_deletes_from_where_they_are(filled: Connection[Any]) -> None:
     """Whatever is known of the target: as a join, each slice could read all of it."""
     filled.execute("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t SELECT generate_series(1, 50000)")
-    what = Undoing(job_id=JOB, target=describe(filled, "t"), referrers=(), which=Wanted())
+    what = Undoing(job_id=JOB, target=describe(filled, "t"), referrers=(), which=grid.Wanted())
     select = SQL("EXPLAIN ") + deleting_at_once(what, 1, Slice(1, 20_000))
     plan = "\n".join(filled.cursor(row_factory=scalar_row).execute(select))
     assert "Tid Scan on t" in plan, plan
@@ -168,7 +169,7 @@ def test_an_undo_reads_no_row_for_each_other_whatever_statistics_know(filled: Co
     """Outcomes were taken for a single one, and all that is to be taken back was read for each of them."""
     filled.execute(UNKNOWN)
     job = UUID("34173cb3-8f07-f89d-dbeb-c2ac9128303f")  # md5 of 30
-    what = Undoing(job_id=job, target=describe(filled, "t"), referrers=(), which=Wanted())
+    what = Undoing(job_id=job, target=describe(filled, "t"), referrers=(), which=grid.Wanted())
     prepare(filled)
     given = {"id": job, "number": 1, "first": 1, "last": 500}
     restoring, deleting = statements(what, ["v"])
@@ -201,7 +202,7 @@ def test_what_is_in_the_way_is_read_once_for_all_rows_that_are_kept(
     filled.execute(REFERRED)
     job = UUID("34173cb3-8f07-f89d-dbeb-c2ac9128303f")  # md5 of 30
     target = describe(filled, "t")
-    what = Undoing(job_id=job, target=target, referrers=referrers_of(filled, target), which=Wanted())
+    what = Undoing(job_id=job, target=target, referrers=referrers_of(filled, target), which=grid.Wanted())
     prepare(filled)
     with filled.transaction(force_rollback=True):
         find(filled, what, Slice(1, 500), lock=True)
@@ -282,8 +283,6 @@ SOME: dict[str, Any] = {"numbers": list(range(1, 1001))}
 WHOLE: dict[str, dict[str, Any]] = {
     "recount_batches": EVERY,
     "balance": {},
-    "rows_to_show": EVERY,
-    "failed_to_show": EVERY,
     "issue_counts": {},
     "failed_for_want": {"after": 0, "most": 1000, "lookups": ["a"], "constraints": []},
     "not_applied": {"id": UUID("38fd0491-8ac8-6fec-4282-49a5a181ad8e")},  # md5 of planned
@@ -313,6 +312,13 @@ WHOLE: dict[str, dict[str, Any]] = {
     "effect_apart": {"importers": ["things"]},
 }
 """The statements that look something up for each row of a job, or each of many."""
+PAGES = [
+    grid.Wanted(),
+    grid.Wanted(statuses=("created", "failed")),
+    grid.Wanted(code="NOT_FOUND"),
+    grid.Wanted(text="1", statuses=("failed",)),
+    grid.Wanted(edited=True),
+]
 PARTS: dict[LiteralString, LiteralString] = {
     "{order}": "1",
     "{source}": "(SELECT n::bigint AS row_number, 0 AS position, 'x' AS after FROM generate_series(1, 1000) n)",
@@ -346,9 +352,14 @@ def test_a_job_that_statistics_know_nothing_of_is_read_once(filled: Connection[A
     with filled.transaction(force_rollback=True):
         filled.execute(NEW)
         filled.execute(expected.encode())
-        for name, given in WHOLE.items():
+        every = [(name, whole(name), given) for name, given in WHOLE.items()]
+        every += [
+            (wanted, grid._select(wanted, is_plan=False), {**EVERY, **given_of(wanted), "most": 1000})
+            for wanted in PAGES
+        ]
+        for name, statement, given in every:
             with filled.transaction(force_rollback=True):
-                explain = SQL("EXPLAIN (ANALYZE, FORMAT JSON) ") + whole(name)
+                explain = SQL("EXPLAIN (ANALYZE, FORMAT JSON) ") + statement
                 found: Any = cursor.execute(explain, {"id": job, **given}).fetchone()
             assert 900 < rows_read(found[0]["Plan"]) < 25 * 1000, (name, found)
 
@@ -380,15 +391,12 @@ def test_statistics_of_jobs_that_were_made_before_are_removed(filled: Connection
     assert filled.execute(KNOWN).fetchall() == []
 
 
-NO_ROWS = {"statuses": ["failed"], "code": None, "field": None, "text": None, "edited": False, "most": 100}
-SHOWN: list[tuple[str, dict[str, Composable], str]] = [
+BATCHES: list[tuple[dict[str, Composable], str]] = [
     (
-        "batches_to_show",
         {"whose": SQL("b.job_id = %(id)s"), "behind": SQL("b.last_row > 5000"), "order": SQL("b.first_row ASC")},
         "batch_",
     ),
     (
-        "batches_to_show",
         {
             "whose": SQL("true"),
             "behind": SQL("(b.updated_at, b.job_id, b.number) <= (now(), %(id)s, 9)"),
@@ -396,16 +404,41 @@ SHOWN: list[tuple[str, dict[str, Composable], str]] = [
         },
         "batch_flagged",
     ),
-    ("rows_to_show", {"order": SQL("1 ASC")}, "row_pkey"),
-    ("failed_to_show", {"order": SQL("1 DESC")}, "outcome_failed"),
 ]
 
 
-@pytest.mark.parametrize(("name", "parts", "index"), SHOWN)
-def test_pages_are_found_by_index(filled: Connection[Any], name: str, parts: dict[str, Composable], index: str) -> None:
-    select = SQL("EXPLAIN ") + SQL(query(name)).format(**parts)
-    given = {"id": JOB, "first": 5000, "last": 5100, **NO_ROWS}
-    plan = "\n".join(filled.cursor(row_factory=scalar_row).execute(select, given))
+@pytest.mark.parametrize(("parts", "index"), BATCHES)
+def test_batches_of_pages_are_found_by_index(filled: Connection[Any], parts: dict[str, Composable], index: str) -> None:
+    statement = SQL(query("batches_to_show")).format(**parts)
+    found_by(filled, statement, {"id": JOB, "statuses": ["failed"], "most": 100}, index)
+
+
+ROWS = [
+    (grid.Wanted(), False, "row_pkey"),
+    (grid.Wanted(statuses=("created",)), True, "row_pkey"),
+    (grid.Wanted(statuses=("created",)), False, "outcome_pkey"),
+    (grid.Wanted(statuses=("failed",), sort="-row"), False, "outcome_failed"),
+    (grid.Wanted(statuses=("failed",), code="NOPE"), True, "outcome_pkey"),
+    (grid.Wanted(text="a", statuses=("failed",)), False, "row_edit_pkey"),
+    (grid.Wanted(edited=True), False, "row_edit_pkey"),
+]
+
+
+@pytest.mark.parametrize(("wanted", "is_plan", "index"), ROWS)
+def test_rows_of_pages_are_found_by_index(
+    filled: Connection[Any], wanted: grid.Wanted, is_plan: bool, index: str
+) -> None:
+    given = {**given_of(wanted), "id": JOB, "first": 5000, "last": 5100, "most": 100}
+    found_by(filled, grid._select(wanted, is_plan=is_plan), given, index)
+
+
+def given_of(wanted: grid.Wanted) -> dict[str, Any]:
+    return {**asdict(wanted), "statuses": list(wanted.statuses)}
+
+
+def found_by(connection: Connection[Any], statement: Composable, given: dict[str, Any], index: str) -> None:
+    """Look whether a statement uses an index, and reads no table whole."""
+    plan = "\n".join(connection.cursor(row_factory=scalar_row).execute(SQL("EXPLAIN ") + statement, given))
     assert f"using {index}" in plan or f"on {index}" in plan, plan
     assert not read_whole(plan), plan
 

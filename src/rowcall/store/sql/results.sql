@@ -1,6 +1,6 @@
 -- batches_to_show --
 -- Batches that hold rows of some statuses, from one on; `behind`, `whose` and `order` are put in.
-SELECT b.job_id, b.number, b.first_row, b.last_row, b.updated_at
+SELECT b.job_id, b.number, b.first_row, b.last_row, b.updated_at, rowcall.shows_plan(j.state, j.paused_from) AS is_plan
 FROM rowcall.batch b JOIN rowcall.job j ON j.id = b.job_id
 WHERE {whose} AND {behind} AND (cardinality(%(statuses)s::text[]) = 0
     OR (b.created > 0 AND 'created' = ANY (%(statuses)s)) OR (b.updated > 0 AND 'updated' = ANY (%(statuses)s))
@@ -12,12 +12,11 @@ WHERE {whose} AND {behind} AND (cardinality(%(statuses)s::text[]) = 0
 ORDER BY {order} LIMIT %(most)s
 
 -- rows_to_show --
--- Rows of a job between two numbers with what became of each; `order` is put in.
+-- Rows of a job with what became of each; `among` and `order` are put in.
 SELECT number AS row, line, status, issues, cells, target_key, attempt, at, original, revision,
        result -> 'changes' AS changes
-FROM rowcall.row_status
-WHERE job_id = %(id)s AND number BETWEEN %(first)s AND %(last)s
-  AND (cardinality(%(statuses)s::text[]) = 0 OR status = ANY (%(statuses)s::text[]))
+FROM {among}
+WHERE (cardinality(%(statuses)s::text[]) = 0 OR status = ANY (%(statuses)s::text[]))
   AND (NOT %(edited)s OR original IS NOT NULL)
   AND (%(text)s::text IS NULL OR EXISTS (SELECT FROM unnest(cells) cell WHERE strpos(lower(cell), lower(%(text)s)) > 0))
   AND ((%(code)s::text IS NULL AND %(field)s::text IS NULL) OR EXISTS (
@@ -26,21 +25,45 @@ WHERE job_id = %(id)s AND number BETWEEN %(first)s AND %(last)s
         AND (%(field)s::text IS NULL OR %(field)s = ANY (string_to_array(issue ->> 'field', ', ')))))
 ORDER BY {order} LIMIT %(most)s
 
--- failed_to_show --
--- The same of failed rows only, which have an index of their own.
-SELECT r.number AS row, r.line, o.status::text, o.issues, r.cells, o.target_key, o.attempt, o.at,
-       r.original, r.revision, NULL AS changes
-FROM rowcall.outcome o
-CROSS JOIN LATERAL (SELECT * FROM rowcall.edited_row r WHERE r.job_id = o.job_id AND r.number = o.row_number OFFSET 0) r
-WHERE o.job_id = %(id)s AND o.row_number BETWEEN %(first)s AND %(last)s AND o.status = 'failed'
-  AND NOT EXISTS (SELECT FROM rowcall.retry t WHERE t.job_id = o.job_id AND t.row_number = o.row_number OFFSET 0)
-  AND (NOT %(edited)s OR r.original IS NOT NULL)
-  AND (%(text)s::text IS NULL OR EXISTS (SELECT FROM unnest(r.cells) cell WHERE strpos(lower(cell), lower(%(text)s)) > 0))
-  AND ((%(code)s::text IS NULL AND %(field)s::text IS NULL) OR EXISTS (
-      SELECT FROM jsonb_array_elements(o.issues) issue
-      WHERE (%(code)s::text IS NULL OR issue ->> 'code' = %(code)s)
-        AND (%(field)s::text IS NULL OR %(field)s = ANY (string_to_array(issue ->> 'field', ', ')))))
-ORDER BY {order} LIMIT %(most)s
+-- among_all --
+-- All rows of a job between two numbers, to be shown.
+(SELECT * FROM rowcall.row_status WHERE job_id = %(id)s AND number BETWEEN %(first)s AND %(last)s) r
+
+-- among_some --
+-- Those of some numbers only, which are found by less than all that is shown of a row; in order, so that a page ends soon.
+(SELECT s.* FROM (SELECT * FROM ({numbers}) n (number) ORDER BY {order}) n
+ CROSS JOIN LATERAL (SELECT * FROM rowcall.row_status s WHERE s.job_id = %(id)s AND s.number = n.number OFFSET 0) s) r
+
+-- with_status --
+-- Rows with an outcome of some statuses, which are put in.
+SELECT row_number FROM rowcall.outcome
+WHERE job_id = %(id)s AND row_number BETWEEN %(first)s AND %(last)s AND status IN ({statuses})
+
+-- with_issue --
+-- Rows with an issue of this code and field, of their outcome or of what an undo made of it.
+SELECT row_number FROM rowcall.outcome o
+WHERE job_id = %(id)s AND row_number BETWEEN %(first)s AND %(last)s AND EXISTS (
+    SELECT FROM jsonb_array_elements(o.issues) issue
+    WHERE (%(code)s::text IS NULL OR issue ->> 'code' = %(code)s)
+      AND (%(field)s::text IS NULL OR %(field)s = ANY (string_to_array(issue ->> 'field', ', '))))
+UNION
+SELECT row_number FROM rowcall.reversal
+WHERE job_id = %(id)s AND row_number BETWEEN %(first)s AND %(last)s AND issue IS NOT NULL
+
+-- with_text --
+-- Rows with a text somewhere in their cells, as they came in or as they were corrected.
+SELECT number FROM rowcall.row
+WHERE job_id = %(id)s AND number BETWEEN %(first)s AND %(last)s
+  AND strpos(lower(array_to_string(cells, E'\x1f')), lower(%(text)s)) > 0
+UNION
+SELECT row_number FROM rowcall.row_edit
+WHERE job_id = %(id)s AND row_number BETWEEN %(first)s AND %(last)s
+  AND strpos(lower(array_to_string(cells, E'\x1f')), lower(%(text)s)) > 0
+
+-- with_edit --
+-- Rows with a correction.
+SELECT row_number FROM rowcall.row_edit
+WHERE job_id = %(id)s AND row_number BETWEEN %(first)s AND %(last)s AND cells IS NOT NULL
 
 -- issue_counts --
 -- How often each issue was found in the rows of a job, the most frequent first.
