@@ -2,8 +2,8 @@
 -- What the rows, the outcomes and the batches of a job say, each counted for itself.
 SELECT CASE WHEN j.over THEN coalesce(j.row_count, r.rows) ELSE j.row_count END AS row_count, r.rows,
        (SELECT coalesce(sum(last_row - first_row + 1), 0)::bigint FROM rowcall.batch b WHERE b.job_id = j.id AND b.state = 'done') AS done,
-       o.outcomes + i.created + i.unchanged AS outcomes, o.created + i.created AS created, o.updated,
-       o.unchanged + i.unchanged AS unchanged, o.skipped, o.failed, o.reverted,
+       o.outcomes + i.created + i.unchanged AS outcomes, o.created + i.created - v.created AS created, o.updated - v.updated AS updated,
+       o.unchanged + i.unchanged AS unchanged, o.skipped, o.failed, v.reverted,
        CASE WHEN j.over THEN (
            SELECT coalesce(sum(last_row - first_row + 1), 0)::bigint FROM rowcall.batch b WHERE b.job_id = j.id AND b.state <> 'done')
            ELSE 0 END AS cancelled
@@ -12,13 +12,17 @@ FROM (SELECT *, state IN ('CANCELLED', 'SUPERSEDED', 'REVERTING', 'REVERTED') OR
      LATERAL (SELECT CASE WHEN rowcall.shows_plan(j.state, j.paused_from) THEN coalesce(j.row_count, 0)
                      ELSE (SELECT count(*) FROM rowcall.row r WHERE r.job_id = j.id) END AS rows) r, LATERAL (
     SELECT count(*) AS outcomes,
-           count(*) FILTER (WHERE status = 'created' AND v IS NULL) AS created, count(*) FILTER (WHERE status = 'updated' AND v IS NULL) AS updated,
+           count(*) FILTER (WHERE status = 'created') AS created, count(*) FILTER (WHERE status = 'updated') AS updated,
            count(*) FILTER (WHERE status = 'unchanged') AS unchanged, count(*) FILTER (WHERE status = 'skipped') AS skipped,
-           count(*) FILTER (WHERE status = 'failed') AS failed, count(v.row_number) AS reverted
-    FROM rowcall.outcome o LEFT JOIN LATERAL (
-        SELECT * FROM rowcall.reversal v
-        WHERE v.job_id = o.job_id AND v.row_number = o.row_number AND v.result IN ('deleted', 'restored') OFFSET 0) v ON true
-    WHERE o.job_id = j.id AND (o.attempt > 0 OR rowcall.shows_plan(j.state, j.paused_from))) o, LATERAL (
+           count(*) FILTER (WHERE status = 'failed') AS failed
+    FROM rowcall.outcome o WHERE o.job_id = j.id AND (o.attempt > 0 OR rowcall.shows_plan(j.state, j.paused_from))) o, LATERAL (
+    -- beside the outcomes, not with them: most jobs have none that were taken back
+    SELECT count(*) FILTER (WHERE status = 'created') AS created, count(*) FILTER (WHERE status = 'updated') AS updated, count(*) AS reverted
+    FROM rowcall.reversal v CROSS JOIN LATERAL (
+        SELECT o.status FROM rowcall.outcome o
+        WHERE o.job_id = v.job_id AND o.row_number = v.row_number
+          AND (o.attempt > 0 OR rowcall.shows_plan(j.state, j.paused_from)) OFFSET 0) o
+    WHERE v.job_id = j.id AND v.result IN ('deleted', 'restored')) v, LATERAL (
     SELECT coalesce(sum(n) FILTER (WHERE p.implied = 'created'), 0)::bigint AS created,
            coalesce(sum(n) FILTER (WHERE p.implied = 'unchanged'), 0)::bigint AS unchanged
     FROM rowcall.plan_piece p, LATERAL (
