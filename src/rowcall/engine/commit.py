@@ -36,6 +36,9 @@ from rowcall.store.binary import text_arrays
 from rowcall.store.copying import copy_in, copy_out, text_columns
 from rowcall.store.rows import RowBatch, claim, count_outcomes, finish, hold_state, outcomes_select, split
 
+_BEGIN = "SET CONSTRAINTS ALL IMMEDIATE"
+_BEGIN_PLAN = f"{_BEGIN}; SET LOCAL synchronous_commit TO off"
+"""Should the server crash, the last batches are planned again. The move to the next state waits for all of them."""
 _NO_COPY = psycopg.errors.FeatureNotSupported
 """What COPY says to a table with row-level security."""
 
@@ -131,7 +134,7 @@ def _attempt(
         if batch is None:
             return None
         claimed.append(batch)
-        connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        connection.execute(_BEGIN_PLAN if work.dry else _BEGIN)
         judged = judge(connection, work, batch)
         if work.dry:
             counts = _plan(connection, work, batch, judged, route)

@@ -10,14 +10,20 @@ from rowcall.store.targets import Target, TargetColumn
 _FLOATS = ("float4", "float8")
 
 
-def image_of(target: Target) -> Composed:
-    """A row `t` of the target as JSON. What would come back otherwise (`json` loses its form) is there as a text."""
+_ALL_OF_T = SQL("t.*")
+
+
+def image_of(target: Target, row: Composable = _ALL_OF_T) -> Composed:
+    """A row `t` of the target as JSON. What would come back otherwise (`json` loses its form) is there as a text.
+
+    `row` is that row as one value, where `t` has more than its columns.
+    """
     texts = [
         SQL("{}, {}").format(Value(name), imaged(column))
         for name, column in target.columns.items()
         if column.own_json or column.is_array or column.base in _FLOATS
     ]
-    image = SQL("to_jsonb(t.*)").format()
+    image = SQL("to_jsonb({})").format(row)
     return SQL("({} || jsonb_build_object({}))").format(image, SQL(", ").join(texts)) if texts else image
 
 

@@ -113,9 +113,10 @@ def found_by(layout: Layout, key: Sequence[str], *, latest: str | None = None) -
     """
     same = SQL(" AND ").join(SQL("t.{0} = s.{0}").format(Identifier(name)) for name in key)
     which = SQL("ORDER BY t.{} DESC LIMIT 1").format(Identifier(latest)) if latest else SQL("OFFSET 0")
-    return SQL("LATERAL (SELECT t.*, t.ctid, t.xmin, t.tableoid FROM {} t WHERE {} {}) t").format(
-        layout.target.own_rows, same, which
-    )
+    # the row as one value by a cast: a column may be called `t`
+    return SQL(
+        "LATERAL (SELECT t.*, CAST(t.* AS {}) AS rowcall_whole, t.ctid, t.xmin, t.tableoid FROM {} t WHERE {} {}) t"
+    ).format(layout.target.identifier, layout.target.own_rows, same, which)
 
 
 def _without(keys: tuple[tuple[str, ...], ...]) -> Composed:
@@ -132,7 +133,7 @@ def _match_statement(
 ) -> Composed:
     left = [_without(earlier), *([_UNMATCHED] if earlier else [])]  # a row of the target is matched once
     changed = _changed(layout)
-    image = SQL("{} - 'ctid' - 'xmin' - 'tableoid'").format(image_of(layout.target))
+    image = image_of(layout.target, SQL("t.rowcall_whole"))
     found = key_of(layout, "t")
     if only_changes and layout.overwrites:
         found = SQL("CASE WHEN {} THEN {} END").format(changed, found)
