@@ -391,54 +391,49 @@ def test_statistics_of_jobs_that_were_made_before_are_removed(filled: Connection
     assert filled.execute(KNOWN).fetchall() == []
 
 
-BATCHES: list[tuple[dict[str, Composable], str]] = [
-    (
-        {"whose": SQL("b.job_id = %(id)s"), "behind": SQL("b.last_row > 5000"), "order": SQL("b.first_row ASC")},
-        "batch_",
-    ),
-    (
-        {
-            "whose": SQL("true"),
-            "behind": SQL("(b.updated_at, b.job_id, b.number) <= (now(), %(id)s, 9)"),
-            "order": SQL("b.updated_at DESC, b.job_id DESC, b.number DESC"),
-        },
-        "batch_flagged",
-    ),
-]
-
-
-@pytest.mark.parametrize(("parts", "index"), BATCHES)
-def test_batches_of_pages_are_found_by_index(filled: Connection[Any], parts: dict[str, Composable], index: str) -> None:
-    statement = SQL(query("batches_to_show")).format(**parts)
-    found_by(filled, statement, {"id": JOB, "statuses": ["failed"], "most": 100}, index)
-
-
-ROWS = [
-    (grid.Wanted(), False, "row_pkey"),
-    (grid.Wanted(statuses=("created",)), True, "row_pkey"),
-    (grid.Wanted(statuses=("created",)), False, "outcome_pkey"),
-    (grid.Wanted(statuses=("failed",), sort="-row"), False, "outcome_failed"),
-    (grid.Wanted(statuses=("failed",), code="NOPE"), True, "outcome_pkey"),
-    (grid.Wanted(text="a", statuses=("failed",)), False, "row_edit_pkey"),
-    (grid.Wanted(edited=True), False, "row_edit_pkey"),
-]
-
-
-@pytest.mark.parametrize(("wanted", "is_plan", "index"), ROWS)
-def test_rows_of_pages_are_found_by_index(
-    filled: Connection[Any], wanted: grid.Wanted, is_plan: bool, index: str
-) -> None:
-    given = {**given_of(wanted), "id": JOB, "first": 5000, "last": 5100, "most": 100}
-    found_by(filled, grid._select(wanted, is_plan=is_plan), given, index)
-
-
 def given_of(wanted: grid.Wanted) -> dict[str, Any]:
     return {**asdict(wanted), "statuses": list(wanted.statuses)}
 
 
-def found_by(connection: Connection[Any], statement: Composable, given: dict[str, Any], index: str) -> None:
-    """Look whether a statement uses an index, and reads no table whole."""
-    plan = "\n".join(connection.cursor(row_factory=scalar_row).execute(SQL("EXPLAIN ") + statement, given))
+FAILED: dict[str, Any] = {"statuses": ["failed"], "most": 100}
+BATCHES = SQL(query("batches_to_show"))
+SHOWN: list[tuple[Composable, dict[str, Any], str]] = [
+    (
+        BATCHES.format(whose=SQL("b.job_id = %(id)s"), behind=SQL("b.last_row > 5000"), order=SQL("b.first_row ASC")),
+        FAILED,
+        "batch_",
+    ),
+    (
+        BATCHES.format(
+            whose=SQL("true"),
+            behind=SQL("(b.updated_at, b.job_id, b.number) <= (now(), %(id)s, 9)"),
+            order=SQL("b.updated_at DESC, b.job_id DESC, b.number DESC"),
+        ),
+        FAILED,
+        "batch_flagged",
+    ),
+    *(
+        (grid._select(wanted, is_plan=is_plan), {**given_of(wanted), "most": 100}, index)
+        for wanted, is_plan, index in [
+            (grid.Wanted(), False, "row_pkey"),
+            (grid.Wanted(statuses=("created",)), True, "row_pkey"),
+            (grid.Wanted(statuses=("created",)), False, "outcome_pkey"),
+            (grid.Wanted(statuses=("failed",), sort="-row"), False, "outcome_failed"),
+            (grid.Wanted(statuses=("failed",), code="NOPE"), True, "outcome_pkey"),
+            (grid.Wanted(text="a", statuses=("failed",)), False, "row_edit_pkey"),
+            (grid.Wanted(edited=True), False, "row_edit_pkey"),
+        ]
+    ),
+]
+"""Statements of pages, each with an index that it uses."""
+
+
+@pytest.mark.parametrize(("statement", "given", "index"), SHOWN)
+def test_pages_are_found_by_index(
+    filled: Connection[Any], statement: Composable, given: dict[str, Any], index: str
+) -> None:
+    where = {"id": JOB, "first": 5000, "last": 5100, **given}
+    plan = "\n".join(filled.cursor(row_factory=scalar_row).execute(SQL("EXPLAIN ") + statement, where))
     assert f"using {index}" in plan or f"on {index}" in plan, plan
     assert not read_whole(plan), plan
 
