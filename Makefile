@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 UV := $(BIN)/uv
 ROWS ?= 1000000
 PORT ?= 8765
-MINUTES ?= 5
+MINUTES ?=
 SEED ?=
 
 .PHONY: help setup run test faults check bench bench-readers bench-api bench-mapping docs lock clean
@@ -41,19 +41,19 @@ run: $(VENV)/.ready ## import the sample files, show what became of each row, an
 	@$(BIN)/rowcall jobs --limit 4
 	@echo; exec $(BIN)/rowcall serve --port $(PORT)
 
-test: $(VENV)/.ready ## run every test, with five minutes of faults beside them (FAULTS=0: without)
+test: $(VENV)/.ready ## run every test, with three minutes of faults beside them (FAULTS=0: without)
 ifeq ($(FAULTS),0)
 	@$(BIN)/python -m pytest
 else
 	@log=$$(mktemp); trap 'kill $$storm 2>/dev/null; rm -f $$log' EXIT; \
-	nice -n 10 $(BIN)/python -m tests.faults.storm --minutes $(MINUTES) --seed $(or $(SEED),1) --programs 1 >$$log 2>&1 & storm=$$!; \
+	nice -n 10 $(BIN)/python -m tests.faults.storm --minutes $(or $(MINUTES),3) --seed $(or $(SEED),1) --programs 1 >$$log 2>&1 & storm=$$!; \
 	$(BIN)/python -m pytest; tests=$$?; \
 	echo "make faults, which ran beside the tests:"; wait $$storm; faults=$$?; cat $$log; \
 	exit $$((tests || faults))
 endif
 
 faults: $(VENV)/.ready ## let everything fail under a running service, and see that no row is lost (MINUTES=5 SEED=…)
-	@$(BIN)/python -m tests.faults.storm --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.faults.storm --minutes $(or $(MINUTES),5) $(if $(SEED),--seed $(SEED))
 
 check: $(VENV)/.ready ## lint, format and types
 	@$(BIN)/ruff check .
