@@ -1,4 +1,4 @@
-"""Makes the next things while the last one is being used."""
+"""Makes the next thing while the last one is being used."""
 
 import threading
 from collections.abc import Iterator
@@ -8,9 +8,9 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def ahead(things: Iterator[T], *, most: int = 2) -> Iterator[T]:
-    """The same things, made in a thread of their own, at most so many ahead."""
-    made: Queue[T | _End] = Queue(most)
+def ahead(things: Iterator[T]) -> Iterator[T]:
+    """The same things, made in a thread of their own: one lies ready while another is made."""
+    made: Queue[T | _End] = Queue(1)
     abandoned = threading.Event()
 
     def make() -> None:

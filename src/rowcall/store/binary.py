@@ -15,6 +15,7 @@ import pyarrow.compute
 
 pa: Any = pyarrow  # it has no types
 pc: Any = pyarrow.compute
+pa.set_memory_pool(pa.system_memory_pool())  # the others keep what was freed, and reserve more than they use
 
 _BEGIN = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _END = b"\xff\xff"
@@ -39,18 +40,19 @@ _HEXADECIMAL = [place for place in range(36) if place not in _DASHES]
 _VALUES = np.full(256, 255, np.uint8)
 _VALUES[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 
+Bytes = bytes | memoryview
 Cells = npt.NDArray[np.uint8]
 """As many bytes for each row."""
 Which = npt.NDArray[np.bool_]
 
 
-def binary_rows(frame: pl.DataFrame, types: Mapping[str, str]) -> bytes | None:
+def binary_rows(frame: pl.DataFrame, types: Mapping[str, str]) -> tuple[Bytes, ...] | None:
     """What `COPY … (FORMAT binary)` takes for columns of these types; None where it has to be text."""
     pieces = _Pieces(frame.height)
     pieces.add(_repeated(frame.width.to_bytes(2, "big"), frame.height))
     if not all(_added(pieces, series, types[series.name]) for series in frame):
         return None
-    return b"".join((_BEGIN, _bytes(pieces.joined()).data, _END))
+    return _BEGIN, _bytes(pieces.joined()).data, _END
 
 
 def text_arrays(frame: pl.DataFrame) -> pl.Series:

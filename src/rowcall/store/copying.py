@@ -20,7 +20,7 @@ from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn
 from psycopg.sql import SQL, Composable, Composed, Identifier
 
-from rowcall.store.binary import binary_rows
+from rowcall.store.binary import Bytes, binary_rows
 
 _SPECIAL = r"[\\\t\n\r]"
 _RAW = ["\\", "\t", "\n", "\r"]
@@ -56,16 +56,21 @@ def copy_in(
     """
     rows = binary_rows(frame, types) if types else None
     if rows is None:
-        return _send(connection, table, frame.columns, copy_text(frame))
+        return _send(connection, table, frame.columns, [copy_text(frame)])
     return _send(connection, table, frame.columns, rows, SQL(" (FORMAT binary)"))
 
 
 def _send(
-    connection: Connection[Any], table: Composed | Identifier, columns: Sequence[str], rows: bytes, how: SQL = _AS_TEXT
+    connection: Connection[Any],
+    table: Composed | Identifier,
+    columns: Sequence[str],
+    rows: Sequence[Bytes],
+    how: SQL = _AS_TEXT,
 ) -> int:
     cursor, names = connection.cursor(), SQL(", ").join(map(Identifier, columns))
     with cursor.copy(SQL("COPY {} ({}) FROM STDIN{}").format(table, names, how)) as copy:
-        copy.write(rows)
+        for piece in rows:
+            copy.write(piece)
     return cursor.rowcount
 
 
