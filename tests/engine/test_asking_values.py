@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rowcall import Choice, Final, Importer, Integer, Lookup, Update
+from rowcall import Boolean, Choice, Final, Importer, Integer, Lookup, Text, Update
 from rowcall.engine import moves
 from rowcall.engine.corrections.alone import try_alone
 from rowcall.engine.doctor import Verdict, verify_job
@@ -513,7 +513,7 @@ def test_finished_batches_stay_finished_and_nothing_is_doubled(tables: Database,
     (value,) = asked.values(status="UNRESOLVED")
     assert value.value == "Åland"
     assert next(each for each in asked.values() if each.value == "Germany").fixed
-    with pytest.raises(Final, match="Rows were written by"):
+    with pytest.raises(Final, match="was settled when the job began to write"):
         asked.says(of("Germany", target="3"))
     asked.says(of("Åland", target="3"))
     result = asked.confirms()
@@ -745,3 +745,45 @@ def test_spellings_that_are_to_be_created_create_one_row(tables: Database, tmp_p
     ids = result.values("country_id")
     assert (len(set(ids[:4])), len(set(ids))) == (1, 2)
     assert sql(tables, "SELECT name FROM country WHERE lower(name) = 'narnia'") == [("Narnia",)]
+
+
+@pytest.mark.parametrize("batch_rows", [1, 1000])
+def test_a_value_that_is_settled_in_one_scope_is_said_of_where_it_is_open(
+    tables: Database, tmp_path: Path, batch_rows: int
+) -> None:
+    importer = declared(
+        "shop",
+        id=Integer(),
+        country_id=Lookup("country", by="name", on_missing="ask"),
+        city_id=Lookup("city", by="name", within="country_id", on_missing="ask"),
+    )
+    sql(tables, "INSERT INTO city (name, country_id) VALUES ('Paris', 1)")
+    text = "id,country_id,city_id\n1,Germany,Paris\n2,USA,Paris\n"
+    asked = Asked(tables, tmp_path, importer, text, batch_rows=batch_rows, preview=True)
+    sql(tables, "DELETE FROM city WHERE name = 'Paris' AND country_id = 1")
+    assert asked.submits().state is State.CELL_MAPPING
+    assert asked.says(ValueUpdate(field="city_id", value="Paris", ignore=True)) == 1
+    with pytest.raises(Final, match="was settled when the job began to write"):
+        asked.says(ValueUpdate(field="city_id", value="Paris", scope="4", skip=True))
+    assert asked.confirms().values("country_id", "city_id") == [(1, None), (4, 4)]
+
+
+@pytest.mark.parametrize("policy", ["ask", "empty", "skip"])
+def test_fields_may_be_called_as_what_is_said_of_values_is(tables: Database, tmp_path: Path, policy: Any) -> None:
+    """There was no column `action` any more, or its own texts were taken for what people had said."""
+    sql(tables, "CREATE TABLE shift (id int PRIMARY KEY, size text, action text, target text, late bool)")
+    importer = declared(
+        "shift",
+        key="id",
+        on_match=Update(),
+        id=Integer(),
+        size=Choice("S", "M", on_missing=policy),
+        action=Text(required=True),
+        target_=Text(),
+        late=Boolean(),
+    )
+    text = "id,size,action,target,late\n1,S,skip,x,true\n2,M,use,,false\n3,,fire,y,\n"
+    asked = Asked(tables, tmp_path, importer, text)
+    assert asked.job.state is State.COMPLETED
+    written = [(1, "S", "skip", "x", True), (2, "M", "use", None, False), (3, None, "fire", "y", None)]
+    assert sql(tables, "SELECT * FROM shift ORDER BY id") == written

@@ -22,6 +22,7 @@ from rowcall import (
     WholeFileImporter,
 )
 from rowcall.engine import moves
+from rowcall.engine.corrections.replace import Replacing, count_replaced, replace_cells
 from rowcall.errors import WrongState
 from rowcall.model import State
 from rowcall.store import jobs
@@ -486,3 +487,73 @@ def test_all_corrections_of_a_row_are_taken_back_whatever_its_columns_are_called
     desk = Desk(table, tmp_path, named, "column 2,column 1 or so\n1,a\n2000,b\n")
     assert desk.edit(2, id="7").status == "created"
     assert desk.undo(2, revision=1).row.cells == ["2000", "b"]
+
+
+CLUBS = """
+    CREATE TABLE club (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), name text UNIQUE NOT NULL);
+    INSERT INTO club (name) VALUES ('Alpha');
+    CREATE TABLE seat (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, club_id uuid REFERENCES club,
+        no int NOT NULL, holder text, UNIQUE (club_id, no));
+    CREATE TABLE verz (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), club_id uuid REFERENCES club NOT NULL,
+        code text NOT NULL, version int NOT NULL, UNIQUE (club_id, code, version))
+"""
+CLUB = Lookup("club", by="name", on_missing="create", creates="name", aliases=["club"])
+SEATED = "SELECT name, no, holder FROM seat JOIN club ON club.id = club_id ORDER BY no, name"
+SEATS = declared(
+    "seat", key=("club_id", "no"), on_match=Update(), club_id=CLUB, no=Integer(required=True), holder=Text()
+)
+
+
+def clubs(database: Database) -> list[str]:
+    return [name for (name,) in sql(database, "SELECT name FROM club ORDER BY name")]
+
+
+def test_corrections_mean_what_is_there_or_is_to_be_created_by_whatever_spelling(
+    database: Database, tmp_path: Path
+) -> None:
+    """As the values of the file do: a second row was created for each."""
+    sql(database, CLUBS)
+    desk = Desk(database, tmp_path, SEATS, "no,club,holder\n1,x,r\n2,gamma,s\n3,y,t\n", preview=True)
+    assert desk.edit(1, club="ALPHA").status == "created"
+    assert desk.edit(3, club="Gamma").status == "created"
+    desk.run()
+    desk.submit()
+    assert clubs(database) == ["Alpha", "gamma"]
+    assert sql(database, SEATED) == [("Alpha", 1, "r"), ("gamma", 2, "s"), ("gamma", 3, "t")]
+
+
+def test_corrections_by_another_spelling_are_equal_keys(database: Database, tmp_path: Path) -> None:
+    sql(database, CLUBS)
+    desk = Desk(database, tmp_path, SEATS, "no,club,holder\n1,x,r\n1,gamma,s\n", preview=True)
+    desk.edit(1, club="Gamma")
+    desk.run()
+    assert desk.submit().told == ["skipped DUPLICATE_IN_FILE", "created"]
+    assert clubs(database) == ["Alpha", "gamma"]
+
+
+def test_replaced_and_tried_again_values_are_found_by_whatever_spelling(database: Database, tmp_path: Path) -> None:
+    sql(database, CLUBS)
+    desk = Desk(database, tmp_path, SEATS, "no,club,holder\n1,x,r\nnone,gamma,s\n")
+    assert clubs(database) == ["Alpha", "x"]
+    desk.edit(2, no="2", club="ALPHA")
+    assert desk.again("failed").told == ["created", "created"]
+    assert clubs(database) == ["Alpha", "x"]
+    shown = Desk(database, tmp_path, SEATS, "no,club,holder\n7,q,r\n8,q,s\n", preview=True)
+    with database.connect() as connection, connection.transaction():
+        asked = Replacing(which=Wanted(), column="club", find="q", text="alpha")
+        token = count_replaced(connection, shown.job, asked).token
+        shown.job = replace_cells(connection, shown.job, SEATS, asked, token=token, who="ann").job
+    shown.run()
+    assert shown.submit().told == ["created", "created"]
+    assert clubs(database) == ["Alpha", "x"]
+
+
+def test_a_correction_that_has_something_created_is_written_as_previewed(database: Database, tmp_path: Path) -> None:
+    """Where a plan is made in one transaction, it was told what the trial had created, and drifted from it."""
+    sql(database, CLUBS)
+    importer = declared("verz", key=("club_id", "code"), on_match=Version(), club_id=CLUB, code=Text(required=True))
+    desk = Desk(database, tmp_path, importer, "club,code\nALPHA,a\nalpha,b\n", preview=True)
+    desk.edit(2, club="Delta")
+    desk.run()
+    assert desk.submit().told == ["created", "created"]
+    assert clubs(database) == ["Alpha", "Delta"]

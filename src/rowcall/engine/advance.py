@@ -50,6 +50,7 @@ from rowcall.formats import Reading
 from rowcall.importer import ItemImporter, WholeFileImporter
 from rowcall.model import Progress, State, Wish
 from rowcall.store import jobs, staging
+from rowcall.store.edits import all_edited
 from rowcall.store.fingerprints import check_of, forget_check, keep_check
 from rowcall.store.jobs import Job
 from rowcall.store.mappings import add_columns, columns_of, set_doubts, set_filled
@@ -239,6 +240,8 @@ def _process(run: Run, control: Connection[Any], job: Job) -> Job:
     """VALIDATING or PROCESSING: commit the batches that wait, then end the job."""
     begin_processing(control, job, run.importer)
     work = prepare_work(control, job, run.importer, scratch_of(run, job), dry=job.state is State.VALIDATING)
+    for numbers in all_edited(control, job.id) if work.edited else ():
+        work = ask_values.add_corrected(control, work, numbers)
     if work.edited and not jobs.counts_of(control, job).done:  # corrected since that was decided
         _decide(run, control, work)
     if issubclass(run.importer, WholeFileImporter):

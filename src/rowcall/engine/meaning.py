@@ -37,13 +37,14 @@ def _choice(connection: Connection[Any], name: str, choice: Choice, rows: pl.Dat
     rows = rows.with_columns(choice.clean().alias(name))
     asked = rows.select(pl.col(name).alias("value"), pl.lit("").alias("scope")).drop_nulls().unique()
     said = answers.of(connection, name, asked)
-    said = said.filter((pl.col("action") != "use") | pl.col("target").is_in(choice.values))
-    joined = rows.join(said.drop("scope"), left_on=name, right_on="value", how="left", maintain_order="left")
+    said = said.filter((pl.col("action") != "use") | pl.col("target").is_in(choice.values)).drop("scope")
+    said = said.rename({"action": "_action", "target": "_target", "late": "_late"})
+    joined = rows.join(said, left_on=name, right_on="value", how="left", maintain_order="left")
     unread = joined.select(is_unread(choice, joined[name])).to_series()
-    action, policy = pl.col("action"), choice.on_missing
+    action, policy = pl.col("_action"), choice.on_missing
     left_out = joined.filter(action == "skip")
     skipped = [left_out.select("number", *left_out_issue(name))] if left_out.height else []
-    missing = joined.filter(unread & joined["action"].is_null())
+    missing = joined.filter(unread & joined["_action"].is_null())
     questions = NO_QUESTIONS
     empties = pl.lit(False)
     if policy == "ask":
@@ -52,15 +53,15 @@ def _choice(connection: Connection[Any], name: str, choice: Choice, rows: pl.Dat
     elif policy == "skip":
         skipped.append(_refused(missing, name, choice))
     if policy != "fail":
-        empties = unread & joined["action"].is_null()
+        empties = unread & joined["_action"].is_null()
     text = (
         pl.when(action == "use")
-        .then(pl.col("target"))
+        .then(pl.col("_target"))
         .when((action.is_null() & ~empties).fill_null(False))
         .then(pl.col(name))
     )
-    late = frozenset(joined.filter("late")["number"])
-    rows = joined.with_columns(text.alias(name)).drop("action", "target", "late")
+    late = frozenset(joined.filter("_late")["number"])
+    rows = joined.with_columns(text.alias(name)).drop("_action", "_target", "_late")
     return Resolved(rows, NO_ISSUES, pl.concat([NO_ISSUES, *skipped]), questions, late)
 
 

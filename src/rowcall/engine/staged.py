@@ -13,6 +13,7 @@ from rowcall.engine.judge import OUTCOMES
 from rowcall.engine.outcomes import add_outcomes
 from rowcall.engine.preview.drift import OUTCOME, Agreed, OffPlan, as_agreed, drifted
 from rowcall.engine.preview.foresee import are_foreseeable
+from rowcall.engine.preview.plan import foreknown
 from rowcall.engine.refusals import fields_named, is_refusal, issue_of, issue_of_violation, tells_of_rows
 from rowcall.engine.rowkeys import row_keys
 from rowcall.engine.work import Work
@@ -155,7 +156,7 @@ def _not_agreed(
     connection: Connection[Any], work: Work, staged: pl.Series, held: Agreed, found: pl.DataFrame
 ) -> _Otherwise:
     """Take out the rows that have drifted, and tell which may have."""
-    off = held.off(_fresh(connection, work, staged), found)
+    off = held.off(foreknown(work, _fresh(connection, work, staged)), found)
     lucky = (pl.col("planned") == Status.FAILED.value) & pl.col("status").is_in(_WRITTEN)
     gone = off.filter(~lucky)
     if gone.height:

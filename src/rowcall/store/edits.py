@@ -1,6 +1,6 @@
 """Corrections of cells, laid over rows that themselves never change. Each is kept, with who made it and when."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, LiteralString
@@ -17,6 +17,7 @@ _OF_ROW = (
     "(SELECT %(number)s::bigint AS row_number, * "
     "FROM unnest(%(positions)s::int[], %(texts)s::text[]) AS given (position, after))"
 )
+_AT_ONCE = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,15 @@ def edited_of(connection: Connection[Any], job_id: UUID, numbers: Sequence[int])
     """Those of some rows that have corrections."""
     given = {"id": job_id, "numbers": list(numbers)}
     return connection.cursor(row_factory=scalar_row).execute(query("edited_of"), given).fetchall()
+
+
+def all_edited(connection: Connection[Any], job_id: UUID) -> Iterator[list[int]]:
+    """All rows that have corrections, in order, some at a time."""
+    after = 0
+    cursor = connection.cursor(row_factory=scalar_row)
+    while numbers := cursor.execute(query("next_edited"), {"id": job_id, "after": after, "most": _AT_ONCE}).fetchall():
+        yield numbers
+        after = numbers[-1]
 
 
 def lost_to_edited(connection: Connection[Any], job_id: UUID, numbers: Sequence[int]) -> dict[int, int]:

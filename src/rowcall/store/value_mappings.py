@@ -75,6 +75,12 @@ def keep_gathered(connection: Connection[Any], job_id: UUID, field: str, *, asks
         connection.execute(query(name), given)
 
 
+def keep_further(connection: Connection[Any], job_id: UUID, field: str) -> None:
+    """Have those of the values that were gathered be the field's, too, which it doesn't have yet."""
+    _sum_up(connection, field)
+    connection.execute(query("drop_known"), {"id": job_id})
+
+
 def keep_questions(connection: Connection[Any], job_id: UUID, field: str) -> None:
     """Have the values that were gathered be looked at anew, and the job wait for what somebody says of them."""
     _sum_up(connection, field)

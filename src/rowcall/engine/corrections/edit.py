@@ -19,6 +19,7 @@ from rowcall.engine.moves import as_a_whole, require
 from rowcall.engine.preview.plan import close_plan, looked_up, replace_rows
 from rowcall.engine.scratch import NO_SCRATCH
 from rowcall.engine.values.answers import Unsettled
+from rowcall.engine.values.ask import add_corrected
 from rowcall.engine.work import NO_TARGET, Work, prepare_work
 from rowcall.errors import Final
 from rowcall.importer import Importer
@@ -160,7 +161,7 @@ def _verified(
     connection: Connection[Any], job: Job, importer: type[Importer], before: RowResult, changed: set[int]
 ) -> Edited:
     number = before.row
-    work = prepare_work(connection, job, importer, NO_SCRATCH, dry=True)
+    work = add_corrected(connection, prepare_work(connection, job, importer, NO_SCRATCH, dry=True), [number])
     waits = job.state is State.VALIDATED
     alone = not waits or stand_alone(work)
     around = _around(connection, work, before, changed) if waits and alone else [number]

@@ -37,11 +37,20 @@ def looked_up(work: Work, good: pl.DataFrame) -> pl.DataFrame:
     return good.select("number", *(pl.col(name).cast(pl.String) for name in lookups_elsewhere(work)))
 
 
+def foreknown(work: Work, outcomes: pl.DataFrame) -> pl.DataFrame:
+    """Outcomes without keys that the target draws when it is written to, and anew each time: those of new versions."""
+    layout = work.layout
+    own = set(layout.target.primary_key)
+    if not layout.version or all(own <= {*key, layout.version} for key in layout.keys):
+        return outcomes
+    return outcomes.with_columns(pl.when(pl.col("status") != Status.UPDATED.value).then("target_key"))
+
+
 def keep_piece(
     connection: Connection[Any], work: Work, batch: RowBatch, outcomes: pl.DataFrame, found: pl.DataFrame
 ) -> None:
     """Keep what is planned for a batch, and mark it as done. Called in the transaction that claims it."""
-    outcomes = outcomes.sort("row_number")
+    outcomes = foreknown(work, outcomes.sort("row_number"))
     counts = {Status(status): count for status, count in outcomes["status"].value_counts().iter_rows()}
     implied = max(_PLAIN, key=lambda status: counts.get(status, 0))
     plain = (pl.col("status") == implied.value) & pl.col("issues").is_null() & pl.col("result").is_null()
@@ -55,7 +64,7 @@ def keep_piece(
 
 def replace_rows(connection: Connection[Any], work: Work, outcomes: pl.DataFrame, found: pl.DataFrame) -> None:
     """Replace what is planned for some rows, of a plan that is complete."""
-    outcomes = outcomes.sort("row_number")
+    outcomes = foreknown(work, outcomes.sort("row_number"))
     connection.execute(query("take_back"), {"id": work.job.id, "numbers": outcomes["row_number"].to_list()})
     copy_into_own(connection, "outcome", work.job.id, _as_planned(outcomes))
     fresh = pl.DataFrame({"number": outcomes["row_number"], "mark": marks_of(_whole(outcomes), found)})

@@ -120,6 +120,13 @@ def _taken(
     return heard.said
 
 
+def _takes_some(each: ValueUpdate, heard: value_answers.Heard) -> bool:
+    """Whether of all that are meant, something is said of those that it makes sense for, or that are still open."""
+    if not heard.said or each.ids is not None:
+        return False
+    return each.value is None or (each.scope is None and heard.said + heard.fixed == heard.chosen)
+
+
 def _unknown(job: Job, each: ValueUpdate) -> Final:
     return Final(
         Code.BAD_MAPPING,
@@ -209,12 +216,14 @@ def _require_creating(importer: type[Importer], fields: Sequence[str]) -> None:
 
 
 def _refuse(job: Job, each: ValueUpdate, heard: value_answers.Heard) -> None:
+    if _takes_some(each, heard):
+        return
     if not heard.chosen:
         raise _unknown(job, each)
     what = f"{heard.first!r}"
     if heard.fixed:
         told, hint = (
-            f"Rows were written by what {what} stands for.",
+            f"What {what} stands for was settled when the job began to write.",
             "Undo the job, or reprocess these rows when it ends.",
         )
     elif each.confirm:
@@ -224,8 +233,6 @@ def _refuse(job: Job, each: ValueUpdate, heard: value_answers.Heard) -> None:
         hint = "Choose one that is there, leave it empty, or skip rows with it."
     else:
         told, hint = f"{each.target!r} is not in the scope that {what} is looked up within.", "Choose another."
-    if each.value is None and each.ids is None and heard.said:
-        return  # of all that fit, those that it makes sense for
     raise Final(Code.BAD_MAPPING, told, hint=hint)
 
 

@@ -3,13 +3,14 @@
 A field that others are looked up within is settled before they are gathered: what the same text means depends on it.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import polars as pl
 from psycopg import Connection
 
-from rowcall.engine.judge import problems_of, rows_of
+from rowcall.engine.judge import numbered, problems_of, rows_of
 from rowcall.engine.meaning import meant
 from rowcall.engine.resolve import asking, with_scopes
 from rowcall.engine.typed import needed_for, texts_of
@@ -21,7 +22,7 @@ from rowcall.model import State
 from rowcall.store import jobs, value_mappings
 from rowcall.store.jobs import Job
 from rowcall.store.queries import query
-from rowcall.store.rows import RowBatch, all_batches
+from rowcall.store.rows import RowBatch, Sources, all_batches
 
 
 def concerns(connection: Connection[Any], job: Job, importer: type[Importer]) -> bool:
@@ -95,8 +96,15 @@ def _settled_before(work: Work, name: str) -> set[str]:
 
 def _values_in(connection: Connection[Any], work: Work, batch: RowBatch, name: str) -> pl.DataFrame:
     """The distinct values of a field in a batch: scope, value, occurrences."""
+    return _values_of(connection, work, rows_of(connection, work, batch, _sources_for(work, name)), name)
+
+
+def _sources_for(work: Work, name: str) -> Sources:
+    return needed_for(work, {name, *_settled_before(work, name)})
+
+
+def _values_of(connection: Connection[Any], work: Work, rows: pl.DataFrame, name: str) -> pl.DataFrame:
     earlier = _settled_before(work, name)
-    rows = rows_of(connection, work, batch, needed_for(work, {name, *earlier}))
     broken, unusable = problems_of(work, rows)
     scopes = _scopes(work, name)
     numbers = [*broken["row_number"], *unusable.filter(pl.col("field").is_in([name, *scopes]))["number"]]
@@ -115,6 +123,25 @@ def _values_in(connection: Connection[Any], work: Work, batch: RowBatch, name: s
         .group_by(pl.col("_scope").alias("scope"), pl.col(name).alias("value"))
         .agg(pl.len().cast(pl.Int64).alias("occurrences"))
     )
+
+
+def add_corrected(connection: Connection[Any], work: Work, numbers: Sequence[int]) -> Work:
+    """The work, when it is known what values that corrections have brought to some rows are to create, if anything.
+
+    Like those of the file they stand for what is there, or is to be created, by whatever spelling.
+    """
+    gathered = value_mappings.gathered_fields(connection, work.job.id)
+    names = [name for name in work.creating if work.lookups[name].on_missing == "create" and name in gathered]
+    for name in names:
+        values = _values_of(connection, work, numbered(connection, work, numbers, _sources_for(work, name)), name)
+        with connection.transaction():
+            value_mappings.begin_gathering(connection)
+            value_mappings.add_gathered(connection, values)
+            value_mappings.keep_further(connection, work.job.id, name)
+            match_values(connection, work, name)
+            value_mappings.name_created(connection, work.job.id)
+        work = replace(work, answers=answers_of(connection, work.job.id))
+    return work
 
 
 def is_open(connection: Connection[Any], job: Job) -> bool:

@@ -39,6 +39,11 @@ SELECT EXISTS (SELECT FROM rowcall.row_edit WHERE job_id = %(id)s)
 -- Those of some rows that have corrections.
 SELECT row_number FROM rowcall.row_edit WHERE job_id = %(id)s AND row_number = ANY (%(numbers)s) AND cells IS NOT NULL
 
+-- next_edited --
+-- The next rows of a job that have corrections.
+SELECT row_number FROM rowcall.row_edit WHERE job_id = %(id)s AND row_number > %(after)s AND cells IS NOT NULL
+ORDER BY row_number LIMIT %(most)s
+
 -- lost_to_edited --
 -- Those of some rows that lost against another row of the file which was corrected since, with that one.
 SELECT d.row_number, d.winner FROM rowcall.duplicate d

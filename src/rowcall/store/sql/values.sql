@@ -45,6 +45,10 @@ WITH known AS (
     WHERE v.job_id = %(id)s AND v.digest = d.digest RETURNING d.id)
 DELETE FROM rowcall_distinct d USING known k WHERE d.id = k.id
 
+-- drop_known --
+-- Values that the job has are not looked at again.
+DELETE FROM rowcall_distinct d USING rowcall.value_mapping v WHERE v.job_id = %(id)s AND v.digest = d.digest
+
 -- question_known --
 -- Values that the job has stand for nothing any more. They are looked at anew, with the count that they have.
 WITH known AS (
