@@ -8,13 +8,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from rowcall import DateTime, Update
 from rowcall.errors import FileRefused
 from rowcall.formats import WriteFormat
 from rowcall.model import Mode, State
 from rowcall.store.db import Database
 
 from ..scaffolding import created
-from .importing import run_import, sql
+from .importing import declared, run_import, sql
 from .round_trips import assert_same, brought_back, content, exported, scaffolded
 
 FORMATS = list(WriteFormat)
@@ -122,6 +123,26 @@ def test_values_at_the_edge_of_their_types(database: Database, kind: WriteFormat
         """,
     )
     assert_same(database, kind)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_times_without_time_zone_come_back_whatever_that_of_the_importer(database: Database, kind: WriteFormat) -> None:
+    sql(database, "CREATE TABLE t (at timestamp PRIMARY KEY, day date, moment timestamptz)")
+    sql(
+        database,
+        """
+        INSERT INTO t VALUES ('2024-07-01 12:00', '2024-07-01', '2024-07-01 12:00+02');
+        INSERT INTO t VALUES ('2024-10-27 02:30'), ('1850-01-01 00:00:00.000001');
+        """,
+    )
+    fields = {"at": DateTime(), "day": DateTime(), "moment": DateTime()}
+    importer = declared("t", key="at", on_match=Update(), timezone="Europe/Berlin", **fields)
+    before = content(database)
+    file = exported(database, kind)
+    assert run_import(database, importer, file, file_name=f"t.{kind}").told == ["unchanged"] * 3
+    sql(database, "DELETE FROM t")
+    assert run_import(database, importer, file, file_name=f"t.{kind}").told == ["created"] * 3
+    assert content(database) == before
 
 
 @pytest.mark.parametrize("kind", [kind for kind in FORMATS if kind is not WriteFormat.CSV])

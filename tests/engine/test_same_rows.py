@@ -4,7 +4,7 @@ from typing import Any, LiteralString, cast
 
 import pytest
 
-from rowcall import Integer, Lookup, Text, Update, Version
+from rowcall import DateTime, Integer, Lookup, Text, Update, Version
 from rowcall.store.db import Database
 
 from .importing import declared, run_import, sql
@@ -118,6 +118,18 @@ def test_texts_that_ignore_case(database: Database, batch_rows: int) -> None:
     assert result.told == ["created", "failed DUPLICATE_IN_FILE", "failed NOT_FOUND"]
     again = imported(database, importer, "id,code,author\n1,A,Ann@X\n4,a,\n", batch_rows)
     assert again.told == ["updated", "failed DUPLICATE_IN_FILE"]
+
+
+@BATCHES
+def test_moments_that_a_column_without_time_zone_can_not_tell_apart(database: Database, batch_rows: int) -> None:
+    sql(database, "CREATE TABLE t (at timestamp UNIQUE, code text UNIQUE, n int)")
+    sql(database, "INSERT INTO t VALUES ('2024-07-01 12:00', 'a', 0)")
+    fields = {"at": DateTime(), "code": Text(), "n": Integer()}
+    importer = declared("t", key="at", natural_key="code", on_match=Update(), timezone="Europe/Berlin", **fields)
+    text = "2024-10-27T02:30:00+02:00,b,1\n2024-10-27T02:30:00+01:00,b,2\n,a,3\n2024-07-01T10:00:00Z,a,4\n"
+    result = imported(database, importer, "at,code,n\n" + text, batch_rows)
+    assert [outcome.split()[0] for outcome in result.told] == ["skipped", "created", "skipped", "updated"]
+    assert sorted(result.values("code", "n")) == [("a", 4), ("b", 2)]
 
 
 @BATCHES

@@ -24,7 +24,7 @@ from psycopg.sql import Identifier
 from rowcall.engine.hashes import Hashes
 from rowcall.engine.judge import NO_OUTCOMES, judge_rows, numbered, rows_of
 from rowcall.engine.resolve import TO_CREATE
-from rowcall.engine.typed import needed_for, values_of
+from rowcall.engine.typed import as_written, needed_for, values_of
 from rowcall.engine.work import WRITTEN_ALIKE, Work
 from rowcall.importer import Boolean, Choice, Date, DateTime, Decimal, Field, Integer
 from rowcall.store import matching, sameness, staging
@@ -244,13 +244,13 @@ def _known(connection: Connection[Any], work: Work, values: pl.DataFrame) -> pl.
     columns = {name: work.importer.fields[name].column for name in natural}
     rows = unknown.select(pl.col("number").alias("rowcall_number"), *(pl.col(n).alias(c) for n, c in columns.items()))
     found = matching.keys_by(connection, work.layout, rows)
-    typed = [_typed(work, name, found[work.importer.fields[name].column], values[name].dtype) for name in key]
-    return values.update(pl.DataFrame([found["rowcall_number"].alias("number"), *typed]), on="number")
+    typed = [_typed(work, name, found[work.importer.fields[name].column]) for name in key]
+    keys = as_written(work, pl.DataFrame([found["rowcall_number"].alias("number"), *typed]))
+    return values.update(keys.cast({name: values.schema[name] for name in key}), on="number")
 
 
-def _typed(work: Work, name: str, texts: pl.Series, dtype: pl.DataType) -> pl.Series:
-    field = work.importer.fields[name]
-    return (texts if name in work.lookups else field.read(texts)).cast(dtype).alias(name)
+def _typed(work: Work, name: str, texts: pl.Series) -> pl.Series:
+    return (texts if name in work.lookups else work.importer.fields[name].read(texts)).alias(name)
 
 
 def _told_alike(connection: Connection[Any], work: Work, one: KeySet, told: Sameness) -> Iterator[pl.DataFrame]:
@@ -348,7 +348,7 @@ def _good(
         rows = numbered(connection, work, some)
         # what is looked for in vain has no value yet: rows can't be compared by it
         hopeful = set(one.fields).isdisjoint(work.own_lookups)
-        good = judge_rows(connection, work, rows, NO_OUTCOMES, hopeful=hopeful, asking=asking).good
+        good = as_written(work, judge_rows(connection, work, rows, NO_OUTCOMES, hopeful=hopeful, asking=asking).good)
         lost = connection.execute(
             "SELECT row_number FROM rowcall.duplicate WHERE job_id = %s AND row_number = ANY(%s)", [work.job.id, some]
         ).fetchall()

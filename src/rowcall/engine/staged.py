@@ -16,6 +16,7 @@ from rowcall.engine.preview.foresee import are_foreseeable
 from rowcall.engine.preview.plan import foreknown
 from rowcall.engine.refusals import fields_named, is_refusal, issue_of, issue_of_violation, tells_of_rows
 from rowcall.engine.rowkeys import row_keys
+from rowcall.engine.typed import as_written
 from rowcall.engine.work import Work
 from rowcall.errors import Retryable
 from rowcall.model import Code, Issue, Status
@@ -29,8 +30,8 @@ _WRITTEN = (Status.CREATED.value, Status.UPDATED.value, Status.UNCHANGED.value)
 
 
 def target_columns(work: Work, good: pl.DataFrame) -> pl.DataFrame:
-    """The values under the names of the target's columns."""
-    named = good.select(pl.col(name).alias(work.importer.fields[name].column) for name in work.fields)
+    """The values, as they are written, under the names of the target's columns."""
+    named = as_written(work, good).select(pl.col(name).alias(work.importer.fields[name].column) for name in work.fields)
     as_json = [
         name
         for name, dtype in named.schema.items()

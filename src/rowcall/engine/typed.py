@@ -9,8 +9,12 @@ from psycopg import Connection
 from rowcall.engine.meaning import meant
 from rowcall.engine.resolve import with_scopes
 from rowcall.engine.work import Work
+from rowcall.importer import DateTime
 from rowcall.importer.fields import ColumnLimits
 from rowcall.store.rows import PROBLEMS, Sources
+
+_ZONELESS = ("timestamp", "date")
+"""Types of columns that keep a time without telling where it is so late."""
 
 
 def needed_for(work: Work, names: Set[str]) -> Sources:
@@ -30,7 +34,17 @@ def values_of(connection: Connection[Any], work: Work, names: Set[str], rows: pl
     """`number` and a typed column per field; null where a text can't be read or what it names is not found."""
     needed = with_scopes(work.lookups, set(names))
     texts = meant(connection, work, texts_of(work, names, rows), needed).rows
-    return texts.select("number", *(_read(work, texts, name) for name in sorted(names)))
+    return as_written(work, texts.select("number", *(_read(work, texts, name) for name in sorted(names))))
+
+
+def as_written(work: Work, rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows with moments as their columns keep them: one without time zone has the time in that of the importer."""
+    return rows.with_columns(
+        pl.col(name).dt.convert_time_zone(field.timezone).dt.replace_time_zone(None)
+        for name, field in work.importer.fields.items()
+        if name in rows.columns and isinstance(field, DateTime) and field.timezone != "UTC"
+        if field.column in work.target.columns and work.target.columns[field.column].base in _ZONELESS
+    )
 
 
 def _read(work: Work, rows: pl.DataFrame, name: str) -> pl.Series:

@@ -39,7 +39,7 @@ class Importer:
     once: ClassVar[bool] = False
     """A row is taken once for ever, in whatever job it comes again."""
     timezone: ClassVar[str] = "UTC"
-    """Where times without offset are from."""
+    """Where times without offset are from, those of files and those of columns without time zone."""
 
     undo: ClassVar[bool | str] = True
     """Whether its imports can be taken back; False or the reason if not."""

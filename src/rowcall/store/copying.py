@@ -109,8 +109,8 @@ def text_columns(frame: pl.DataFrame) -> pl.DataFrame:
 def _as_text(series: pl.Series) -> pl.Series:
     """What `write_csv` would write differently than PostgreSQL reads, as text."""
     match series.dtype:
-        case pl.Datetime():
-            return series.dt.to_string("%Y-%m-%dT%H:%M:%S%.6fZ")
+        case pl.Datetime(time_zone=zone):
+            return series.dt.to_string(f"%Y-%m-%dT%H:%M:%S%.6f{'Z' if zone else ''}")
         case pl.Decimal():
             return series.cast(pl.String).str.replace(r"(\.\d*?)0+$", "$1").str.strip_suffix(".")
         case pl.List():
