@@ -1,5 +1,8 @@
 """Files and cells at the edge of what there is."""
 
+import json
+from typing import LiteralString, cast
+
 import pytest
 
 from rowcall import DateTime, Decimal, Integer, Json, List, Text, Update
@@ -117,6 +120,38 @@ def test_what_a_column_would_round_is_told_instead(database: Database) -> None:
     assert result.told == [*["failed TOO_PRECISE"] * 5, "created"]
     assert result.issue(1).message == "12345 is no multiple of 100, and its column keeps nothing finer."
     assert result.issue(3).message.endswith("has a fraction of a second, and its column keeps whole ones.")
+
+
+@pytest.mark.parametrize(
+    ("kind", "kept", "refused", "code"),
+    [
+        ("numeric(6,2)[]", ["1.550", "1e2", "NaN", " 1.5 "], ["1.555", "1e-3"], "TOO_PRECISE"),
+        ("numeric(5,-2)[]", ["12300", "0"], ["12345"], "TOO_PRECISE"),
+        ("varchar(3)[]", ["abc", ""], ["abcd"], "TOO_LONG"),
+        ("char(3)[]", ["abc"], ["abcd"], "TOO_LONG"),
+        ("timestamp(0)[]", ["2024-01-01T00:00:00.0Z"], ["2024-01-01 00:00:00.7"], "TOO_PRECISE"),
+        ("timestamptz[]", ["2024-01-01T00:00:00.123456Z"], ["2024-01-01T00:00:00.1234567Z"], "TOO_PRECISE"),
+        ("time(1)[]", ["12:00:00.1"], ["12:00:00.12"], "TOO_PRECISE"),
+        ("prices", ["1.55"], ["1.555"], "TOO_PRECISE"),
+        ("sums", ["1.55"], ["1.555"], "TOO_PRECISE"),
+    ],
+)
+def test_items_that_the_elements_of_an_array_would_round_are_told(
+    database: Database, kind: str, kept: list[str], refused: list[str], code: str
+) -> None:
+    sql(database, "CREATE DOMAIN price AS numeric(6,2); CREATE DOMAIN prices AS price[]")
+    sql(database, "CREATE DOMAIN sums AS numeric(6,2)[]")
+    sql(database, cast("LiteralString", f"CREATE TABLE t (id int PRIMARY KEY, x {kind})"))
+    lists = [[item] for item in kept] + [[*kept, item] for item in refused]
+    text = "".join(json.dumps({"id": number, "x": items}) + "\n" for number, items in enumerate([*lists, None, []]))
+    result = run_import(database, declared("t", key="id", id=Integer(), x=List()), text, file_name="t.ndjson")
+    assert result.told == [*["created"] * len(kept), *[f"failed {code}"] * len(refused), "created", "created"]
+
+
+def test_text_of_an_array_is_as_long_as_it_likes(database: Database) -> None:
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY, x varchar(3)[])")
+    importer = declared("t", key="id", id=Integer(), x=Text())
+    assert run_import(database, importer, 'id,x\n1,"{abc,def}"\n').told == ["created"]
 
 
 def test_domains_demand_what_those_below_them_do(database: Database) -> None:

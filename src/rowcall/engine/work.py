@@ -288,9 +288,13 @@ def limits_of(importer: type[Importer], target: Target) -> dict[str, ColumnLimit
 
 
 def _limits(column: TargetColumn) -> ColumnLimits:
+    required = column.not_null and column.default is None
+    if column.is_array:
+        elements = ColumnLimits(max_length=column.max_length, precision=column.precision, scale=column.scale)
+        return ColumnLimits(required=required, elements=elements)
     most = _INTEGERS.get(column.base)
     return ColumnLimits(
-        required=column.not_null and column.default is None,
+        required=required,
         max_length=column.max_length,
         minimum=-most if most else None,
         maximum=most - 1 if most else None,

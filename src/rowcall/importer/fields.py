@@ -43,6 +43,8 @@ class ColumnLimits:
     """How many decimal places are kept, of a number or of seconds; -2 keeps whole hundreds."""
     labels: tuple[str, ...] | None = None
     """The values of an enum."""
+    elements: "ColumnLimits | None" = None
+    """Of an array: what it demands of each item."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ def _bare(text: pl.Expr, reading: ColumnReading) -> pl.Expr:
     return text.str.replace_all(_GROUPING[reading.decimal], "").str.replace(",", ".", literal=True)
 
 
-def _places(bare: pl.Series) -> pl.Series:
+def places_of(bare: pl.Series) -> pl.Series:
     """How many decimal places numbers have: trailing zeros don't count, an exponent does. 1200 has -2, and 0 fewest."""
     parts = bare.str.extract_groups(r"^[+-]?(?<whole>[0-9]*)(?:\.(?<fraction>[0-9]*))?(?:[eE](?<exponent>.+))?$")
     fraction = pl.col("fraction").fill_null("")
@@ -190,11 +190,11 @@ class Decimal(Field):
 
     def _exact_texts(self, texts: pl.Series) -> pl.Series:
         """The numbers that have no more decimal places than they may; null for the others."""
-        return texts.to_frame("bare").select(pl.when(_places(texts) <= self._kept).then(pl.col("bare"))).to_series()
+        return texts.to_frame("bare").select(pl.when(places_of(texts) <= self._kept).then(pl.col("bare"))).to_series()
 
     def refusal(self) -> pl.Expr:
         is_number = TEXT.str.contains(_number(self.reading))
-        is_precise = _bare(TEXT, self.reading).map_batches(_places, return_dtype=pl.Int64) > self._kept
+        is_precise = _bare(TEXT, self.reading).map_batches(places_of, return_dtype=pl.Int64) > self._kept
         too_long = said("{} has more than {} digits before the decimal mark.", FOUND, _DIGITS - self.scale)
         return (
             pl.when(~is_number)

@@ -10,6 +10,7 @@ import polars as pl
 from polars.exceptions import ComputeError
 
 from rowcall.importer.fields import FOUND, TEXT, Check, DataType, Field, refused, said
+from rowcall.importer.items import element_checks
 from rowcall.importer.matching import OnMissing, on_missing_mistakes
 from rowcall.model import Code
 
@@ -263,7 +264,7 @@ class List(Field):
         return refused(Code.INVALID_LIST, told)
 
     def checks(self) -> tuple[Check, ...]:
-        return (*self._count_checks(), *self._item_checks())
+        return (*self._count_checks(), *self._item_checks(), *element_checks(self))
 
     def _count_checks(self) -> Iterator[Check]:
         if self.max_items is not None:

@@ -35,6 +35,7 @@ class TargetColumn:
     sequence: str | None
     """The sequence that numbers it, if nothing else does."""
     max_length: int | None
+    """This and the next two are of an array those of its elements."""
     precision: int | None
     scale: int | None
     """How many decimal places are kept, of numbers or of seconds; of numbers also -2, which keeps whole hundreds."""

@@ -19,7 +19,7 @@ WITH RECURSIVE below AS (
     FROM below b JOIN pg_type y ON y.oid = CASE WHEN b.typtype = 'd' THEN b.typbasetype WHEN b.typcategory = 'A' AND NOT b.inside THEN b.typelem END
 ), typed AS (
     SELECT attnum, max(oid) FILTER (WHERE NOT inside AND typtype <> 'd') AS base, max(oid) FILTER (WHERE inside AND typtype <> 'd') AS element,
-           max(typmod) FILTER (WHERE NOT inside) AS typmod, bool_or(typnotnull) FILTER (WHERE NOT inside) AS not_null
+           max(typmod) AS typmod, bool_or(typnotnull) FILTER (WHERE NOT inside) AS not_null
     FROM below GROUP BY attnum
 )
 SELECT a.attname AS name,
@@ -36,10 +36,11 @@ SELECT a.attname AS name,
                 SELECT format('%I.%I', n.nspname, s.relname) FROM pg_depend e JOIN pg_class s ON s.oid = e.refobjid
                 JOIN pg_namespace n ON n.oid = s.relnamespace
                 WHERE e.classid = 'pg_attrdef'::regclass AND e.objid = d.oid AND s.relkind = 'S') END AS sequence,
-       CASE WHEN base.typname IN ('varchar', 'bpchar') AND m.typmod > 4 THEN m.typmod - 4 END AS max_length,
-       CASE WHEN base.typname = 'numeric' AND m.typmod > 4 THEN ((m.typmod - 4) >> 16) & 65535 END AS precision,
-       CASE WHEN base.typname = 'numeric' AND m.typmod > 4 THEN ((((m.typmod - 4) & 2047) # 1024) - 1024)
-            WHEN base.typname IN ('timestamp', 'timestamptz') AND m.typmod >= 0 THEN m.typmod END AS scale,
+       CASE WHEN k.typname IN ('varchar', 'bpchar') AND m.typmod > 4 THEN m.typmod - 4 END AS max_length,
+       CASE WHEN k.typname = 'numeric' AND m.typmod > 4 THEN ((m.typmod - 4) >> 16) & 65535 END AS precision,
+       CASE WHEN k.typname = 'numeric' AND m.typmod > 4 THEN ((((m.typmod - 4) & 2047) # 1024) - 1024)
+            WHEN k.typname IN ('timestamp', 'timestamptz', 'time', 'timetz') THEN
+                CASE WHEN m.typmod >= 0 THEN m.typmod WHEN m.element IS NOT NULL THEN 6 END END AS scale,
        -- an index keeps equal values of such types once; numbers are the same with zeros at their end, the catalog may err about intervals,
        -- and a domain over an enum has no operators
        coalesce(o.collisdeterministic, true) AND (k.typtype = 'e' AND t.typtype <> 'd' OR k.typname = 'numeric' OR k.typname <> 'interval'
