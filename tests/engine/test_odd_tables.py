@@ -7,6 +7,7 @@ from typing import Any, LiteralString, cast
 
 import pytest
 from psycopg.conninfo import make_conninfo
+from psycopg.sql import SQL
 
 from rowcall import DateTime, Decimal, Final, Importer, Integer, Json, Lookup, Text, Update
 from rowcall.engine.doctor import Verdict, verify_job
@@ -14,10 +15,15 @@ from rowcall.engine.surroundings import check_importers
 from rowcall.formats import ReadOptions
 from rowcall.importer.registry import Pack, Registry
 from rowcall.model import Code, Mode, State
+from rowcall.store import staging
 from rowcall.store.db import Database
+from rowcall.store.layout import Layout
 from rowcall.store.mappings import columns_of
+from rowcall.store.matching import found_by
+from rowcall.store.targets import describe
 
 from .importing import Result, declared, run_import, sql
+from .undoing import undone
 
 BATCHES = pytest.mark.parametrize("batch_rows", [1, 100])
 ID: dict[str, Any] = {"id": Integer(required=True)}
@@ -392,6 +398,45 @@ def test_table_with_a_rule_is_refused_at_once(database: Database, rule: LiteralS
     assert run_import(database, declared("t", key="id", **ID), "id\n2\n").told == ["created"]
     sql(database, "DROP RULE r ON t")
     assert run_import(database, declared("t", key="id", **ID), "id\n3\n").told == ["created"]
+
+
+_DAYS: LiteralString = """
+    CREATE TYPE some_day AS ENUM ('mon', 'tue', 'wed', 'thu', 'fri');
+    CREATE DOMAIN any_day AS some_day; CREATE DOMAIN day AS any_day;
+    CREATE TABLE t (day day PRIMARY KEY DEFAULT 'mon', place day NOT NULL UNIQUE, n int CHECK (n > 0));
+"""
+
+
+@BATCHES
+def test_domain_over_an_enum_is_a_key(database: Database, batch_rows: int) -> None:
+    sql(database, _DAYS)
+    sql(database, "INSERT INTO t VALUES ('mon', 'mon', 1), ('tue', 'tue', 1), ('wed', 'wed', 1)")
+    fields: dict[str, Any] = {"day": Text(), "place": Text(), "n": Integer()}
+    importer = declared("t", key="day", natural_key="place", on_match=Update(), **fields)
+    text = "day,place,n\nmon,tue,2\n,wed,3\nfri,thu,0\nthu,thu,4\nthu,fri,5\n"
+    result = imported(database, importer, text, batch_rows)
+    told = ["failed UNIQUE_VIOLATION", "updated", "failed CHECK_VIOLATION", "skipped DUPLICATE_IN_FILE", "created"]
+    assert result.told == told
+    assert result.values("day", "place", "n") == [
+        ("mon", "mon", 1),
+        ("tue", "tue", 1),
+        ("wed", "wed", 3),
+        ("thu", "fri", 5),
+    ]
+    done, came_to = undone(database, importer, result.job)
+    assert (done.state, came_to.deleted, came_to.restored) == (State.REVERTED, 1, 1)
+    assert sql(database, "SELECT day, n FROM t ORDER BY day") == [("mon", 1), ("tue", 1), ("wed", 1)]
+
+
+def test_domain_over_an_enum_is_looked_up_by_its_index(database: Database) -> None:
+    sql(database, _DAYS)
+    with database.connect() as connection:
+        target = describe(connection, "t")
+        layout = Layout(target=target, columns=("day",), given=frozenset(), keys=(("day",),), on_match="update")
+        staging.prepare(connection, layout)
+        select = SQL("EXPLAIN SELECT FROM {} s CROSS JOIN {}").format(staging.STAGE, found_by(layout, ["day"]))
+        plan = "\n".join(line for (line,) in connection.execute(select))
+    assert "using t_pkey" in plan, plan
 
 
 @BATCHES

@@ -8,7 +8,7 @@ from typing import Any, LiteralString
 
 import psycopg
 from psycopg import Connection
-from psycopg.sql import SQL, Composable, Composed, Identifier
+from psycopg.sql import SQL, Composable, Composed
 
 from rowcall.engine.values.ask import is_under_way
 from rowcall.importer import Importer, ItemImporter, WholeFileImporter
@@ -16,6 +16,7 @@ from rowcall.model import State
 from rowcall.store.jobs import Job
 from rowcall.store.queries import query
 from rowcall.store.targets import Target, describe
+from rowcall.store.undoing.slices import same_row
 
 _EXAMPLES = 5
 _ACCOUNTED = (State.VALIDATED, State.INVALID, State.COMPLETED, State.COMPLETED_WITH_ERRORS)
@@ -186,14 +187,7 @@ def _skipped(name: str, said: str, patient: _Patient) -> Finding:
 
 def _about(target: Target, name: str, **parts: Composable) -> Composed:
     """A statement about the rows of a target, found by the key that outcomes name them by."""
-    same = SQL(" AND ").join(
-        SQL("t.{} = o.target_key[{}]::{}").format(
-            Identifier(column),
-            place,
-            SQL(target.columns[column].type),  # pyright: ignore[reportArgumentType] (the catalog's own words)
-        )
-        for place, column in enumerate(target.primary_key, 1)
-    )
+    same = same_row(target, SQL("o.target_key"))
     return SQL(query(name)).format(target=_no_placeholders(target.own_rows), same=_no_placeholders(same), **parts)
 
 

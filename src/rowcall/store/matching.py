@@ -111,7 +111,9 @@ def found_by(layout: Layout, key: Sequence[str], *, latest: str | None = None) -
 
     One look-up for each row: left to itself, the planner would rather read the whole target for every batch.
     """
-    same = SQL(" AND ").join(SQL("t.{0} = s.{0}").format(Identifier(name)) for name in key)
+    same = SQL(" AND ").join(
+        layout.target.columns[name].equal(Identifier("t", name), Identifier("s", name)) for name in key
+    )
     which = SQL("ORDER BY t.{} DESC LIMIT 1").format(Identifier(latest)) if latest else SQL("OFFSET 0")
     # the row as one value by a cast: a column may be called `t`
     return SQL(

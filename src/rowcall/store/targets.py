@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from psycopg import Connection, Cursor
 from psycopg.rows import RowFactory, class_row, scalar_row, tuple_row
-from psycopg.sql import SQL, Composed, Identifier, Literal
+from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from rowcall.errors import Final
 from rowcall.model import Code
@@ -43,10 +43,17 @@ class TargetColumn:
     """Of an enum."""
     bitwise: bool = True
     """Values are equal to PostgreSQL only when they are the same; of numbers, whatever zeros they end with."""
+    equality: str | None = None
+    """The type by whose equality values are compared, where its own has none: of a domain over an enum, the enum."""
     own_json: bool = False
     """Its type, or that of its elements, has its own idea of what it is as JSON, from which it may not come back."""
     is_array: bool = False
     comment: str | None = None
+
+    def equal(self, one: Composable, other: Composable) -> Composed:
+        """That two of its values are equal, such that an index serves."""
+        as_ = SQL("::" + self.equality if self.equality else "")  # pyright: ignore[reportArgumentType] (the catalog's own words)
+        return SQL("{}{} = {}{}").format(one, as_, other, as_)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

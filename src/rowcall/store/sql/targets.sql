@@ -48,6 +48,7 @@ SELECT a.attname AS name,
                SELECT c.opcintype FROM pg_opclass c JOIN pg_am h ON h.oid = c.opcmethod AND h.amname = 'btree'
                JOIN pg_amproc p ON p.amprocfamily = c.opcfamily AND p.amproclefttype = c.opcintype AND p.amprocrighttype = c.opcintype
                WHERE c.opcdefault AND p.amprocnum = 4)) AS bitwise,
+       CASE WHEN t.typtype = 'd' AND base.typtype = 'e' THEN format_type(base.oid, NULL) END AS equality,
        -- json keeps its form, jsonb tells its null from none, and composites and arrays of floats may hold what JSON has not
        k.typtype = 'c' OR (base.typcategory = 'A' AND k.typname IN ('float4', 'float8')) OR EXISTS (SELECT FROM pg_cast x WHERE x.castsource = k.oid AND x.casttarget IN ('json'::regtype, 'jsonb'::regtype)) AS own_json,
        base.typcategory = 'A' AS is_array,

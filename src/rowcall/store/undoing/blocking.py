@@ -96,7 +96,9 @@ def _later(what: Undoing, versions: Versions, key: tuple[str, ...], which: SQL) 
         name=Value(f"{what.target.schema}.{what.target.name}"),
         own=what.target.own_rows,
         target=what.row,
-        same=SQL(" AND ").join(SQL("d.{0} = t.{0}").format(Identifier(name)) for name in key),
+        same=SQL(" AND ").join(
+            what.target.columns[name].equal(Identifier("d", name), Identifier("t", name)) for name in key
+        ),
         version=Identifier(versions.column),
         which=which,
         job=Value(what.job_id),

@@ -88,7 +88,7 @@ def doubting(what: Undoing, columns: set[str]) -> Composed:
 
 def _taken(target: Target, values: Mapping[str, Composed], index: UniqueIndex) -> Composed:
     """That another row has the values which were this one's."""
-    same = SQL(" AND ").join(SQL("x.{} = {}").format(Identifier(name), values[name]) for name in index.columns)
+    same = SQL(" AND ").join(target.columns[name].equal(Identifier("x", name), values[name]) for name in index.columns)
     return SQL("EXISTS (SELECT FROM {} x WHERE {} AND (x.ctid, x.tableoid) <> (u.tid, u.part) OFFSET 0)").format(
         target.own_rows, same
     )

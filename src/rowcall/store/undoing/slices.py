@@ -18,14 +18,13 @@ from rowcall.store.targets import Target
 
 def same_row(target: Target, key: SQL) -> Composed:
     """Whether a key, as texts, is that of the row `t`."""
+    columns = [target.columns[name] for name in target.primary_key]
     return SQL(" AND ").join(
-        SQL("t.{} = ({})[{}]::{}").format(
-            Identifier(name),
-            key,
-            place,
-            SQL(target.columns[name].type),  # pyright: ignore[reportArgumentType] (the catalog's own words)
+        column.equal(
+            Identifier("t", column.name),
+            SQL("({})[{}]::{}").format(key, place, SQL(column.type)),  # pyright: ignore[reportArgumentType] (the catalog's own words)
         )
-        for place, name in enumerate(target.primary_key, 1)
+        for place, column in enumerate(columns, 1)
     )
 
 

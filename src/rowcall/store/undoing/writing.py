@@ -67,7 +67,7 @@ def come_out_otherwise(connection: Connection[Any], what: Undoing, undo: int) ->
         key=columns_of_image(SQL("o.before"), key),
         image=image_of(what.target),
         own=what.target.own_rows,
-        same=SQL(" AND ").join(SQL("t.{} = {}").format(Identifier(each.name), value_of(each)) for each in key),
+        same=SQL(" AND ").join(each.equal(Identifier("t", each.name), value_of(each)) for each in key),
     )
     return _written(what, dict(connection.execute(select).fetchall()))
 
