@@ -134,8 +134,9 @@ class Asking:
         if code == Code.UNAUTHENTICATED and not self._has_key:
             hint = "Set ROWCALL_KEY, or give Client(url, key=…). `rowcall keys create` makes one, on the server."
         errors: Sequence[Mapping[str, str]] = told.get("errors") or ()
-        if errors and message:
-            wrong = "; ".join(f"{each.get('at')}: {each.get('message')}" for each in errors)
+        untold = [each for each in errors if str(each.get("message")) not in message]
+        if untold and message:
+            wrong = "; ".join(f"{each.get('at')}: {each.get('message')}" for each in untold)
             message = f"{message.removesuffix('.')}: {wrong}."
         named |= {"allowed": told.get("allowed") or (), "errors": errors, "missing": told.get("missing") or ()}
         named["command_hint"] = told.get("commandHint") or ""
