@@ -24,6 +24,8 @@ from rowcall.store.undoing.slices import Undoing, count_done, prepare
 from rowcall.store.undoing.writing import comparing, deleting_at_once, statements
 from rowcall.store.undos import Slice
 
+from ..database import Server
+
 FILLED = """
     INSERT INTO rowcall.file VALUES (repeat('a', 64), 1, '/nowhere');
     INSERT INTO rowcall.file
@@ -44,6 +46,9 @@ FILLED = """
     INSERT INTO rowcall.duplicate
         SELECT md5((1 + n % 20)::text)::uuid, n, 1, '{}', false FROM generate_series(1, 10000) n;
     INSERT INTO rowcall.waiting SELECT md5((1 + n % 20)::text)::uuid, n FROM generate_series(1, 10000) n;
+    INSERT INTO rowcall.row_edit
+        SELECT md5((1 + n % 20)::text)::uuid, n, ARRAY[1 || n::text], NULL, 1, 'me', now()
+        FROM generate_series(1, 10000) n;
     INSERT INTO rowcall.reversal (job_id, row_number, undo, result)
         SELECT gen_random_uuid(), n, 1, 'deleted' FROM generate_series(1, 5000) n;
     INSERT INTO rowcall.job_event (job_id, organisation_id, before, after)
@@ -55,7 +60,7 @@ FILLED = """
                1 + n % 7
         FROM generate_series(1, 20000) n;
     ANALYZE rowcall.file, rowcall.job, rowcall.batch, rowcall.row, rowcall.outcome, rowcall.duplicate, rowcall.waiting,
-        rowcall.reversal, rowcall.job_event, rowcall.value_field, rowcall.value_mapping;
+        rowcall.row_edit, rowcall.reversal, rowcall.job_event, rowcall.value_field, rowcall.value_mapping;
 """
 JOB = UUID("c4ca4238-a0b9-2382-0dcc-509a6f75849b")  # md5 of 1
 NO_FILTER = dict.fromkeys(["organisation", "state", "importer", "number", "scope"])
@@ -79,12 +84,20 @@ HOT: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def history(shared_server: Server) -> Generator[Database]:
+    """A database with some history, for all of these tests."""
+    with shared_server.new_database() as database:
+        with database.connect() as connection:
+            connection.execute("TRUNCATE rowcall.file CASCADE")  # else pages of rows that earlier tests had would count
+            connection.execute(FILLED)
+        yield database
+
+
 @pytest.fixture
-def filled(database: Database) -> Generator[Connection[Any]]:
-    """A connection to a database with some history."""
-    with database.connect() as connection:
-        connection.execute("TRUNCATE rowcall.file CASCADE")  # else pages of rows that earlier tests had would count
-        connection.execute(FILLED)
+def filled(history: Database) -> Generator[Connection[Any]]:
+    """A connection to that database. What is done with it is taken back."""
+    with history.connect() as connection, connection.transaction(force_rollback=True):
         yield connection
 
 
