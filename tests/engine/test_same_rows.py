@@ -4,7 +4,7 @@ from typing import Any, LiteralString, cast
 
 import pytest
 
-from rowcall import DateTime, Integer, Lookup, Text, Update, Version
+from rowcall import DateTime, Fail, Integer, Lookup, Skip, Text, Update, Version
 from rowcall.store.db import Database
 
 from .importing import declared, run_import, sql
@@ -36,6 +36,21 @@ def test_one_row_by_its_key_and_by_its_natural_key(database: Database, name: str
     result = imported(database, importer, "id,email,n\n" + text, batch_rows)
     assert [outcome.split()[0] for outcome in result.told] == told
     assert result.values("id", "email", "n") == rows
+
+
+@BATCHES
+@pytest.mark.parametrize(("how", "status"), [(Skip(), "skipped"), (Fail(), "failed")], ids=["skip", "fail"])
+@pytest.mark.parametrize("text", ["5,new@x,1\n,old@x,2\n", ",old@x,2\n5,new@x,1\n", ",old@x,2\n5,,1\n"])
+def test_a_row_that_stays_as_it_is_is_meant_as_often_as_the_file_says(
+    database: Database, text: str, how: Skip | Fail, status: str, batch_rows: int
+) -> None:
+    """The second one of a batch was taken for a new row, and failed by its e-mail or its id."""
+    sql(database, USERS)
+    sql(database, "INSERT INTO users VALUES (5, 'old@x', 0)")
+    importer = declared("users", key="id", natural_key="email", on_match=how, **FIELDS)
+    result = imported(database, importer, "id,email,n\n" + text, batch_rows)
+    assert result.told == [f"{status} ALREADY_EXISTS"] * 2
+    assert result.values("id", "email", "n") == [(5, "old@x", 0)]
 
 
 @BATCHES

@@ -133,7 +133,9 @@ def _without(keys: tuple[tuple[str, ...], ...]) -> Composed:
 def _match_statement(
     layout: Layout, key: tuple[str, ...], earlier: tuple[tuple[str, ...], ...], *, only_changes: bool
 ) -> Composed:
-    left = [_without(earlier), *([_UNMATCHED] if earlier else [])]  # a row of the target is matched once
+    left = [_without(earlier)]
+    if earlier and layout.overwrites:  # a row of the target is written to once, but left as it is any number of times
+        left.append(_UNMATCHED)
     changed = _changed(layout)
     image = image_of(layout.target, SQL("t.rowcall_whole"))
     found = key_of(layout, "t")
