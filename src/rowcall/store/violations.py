@@ -6,9 +6,10 @@ from typing import Any, Literal
 
 import psycopg
 from psycopg import Connection
-from psycopg.sql import SQL, Composed, Identifier
+from psycopg.sql import SQL, Composable, Composed, Identifier
 from psycopg.sql import Literal as Value
 
+from rowcall.store.images import imaged
 from rowcall.store.layout import Layout
 from rowcall.store.matching import found_by
 from rowcall.store.staging import MATCH, STAGE
@@ -86,11 +87,15 @@ def _all_numbers(connection: Connection[Any], select: Composed) -> list[int]:
 
 def _written(layout: Layout, columns: list[str]) -> Composed:
     """Whether a staged row will be written with its values of these columns: as a new row, or over its match."""
-    known = {*layout.compared, *(layout.keys[0] if layout.keys else ())}
-    changed = layout.version or set(columns) <= known
     return SQL("NOT EXISTS (SELECT FROM {} m WHERE m.number = s.rowcall_number{})").format(
-        MATCH, SQL(" AND NOT m.changed" if changed else "")
+        MATCH, SQL(" AND NOT m.changed" if _overwritten(layout, columns) else "")
     )
+
+
+def _overwritten(layout: Layout, columns: list[str]) -> bool:
+    """Whether a match that changes has the staged row's values of these columns then."""
+    known = {*layout.compared, *(layout.keys[0] if layout.keys else ())}
+    return bool(layout.version) or set(columns) <= known
 
 
 def _foreign(connection: Connection[Any], ask: _Asking, layout: Layout, key: ForeignKey) -> Violation:
@@ -134,16 +139,23 @@ def _without_companion(
 
 def _unique(connection: Connection[Any], ask: _Asking, layout: Layout, index: UniqueIndex) -> Violation:
     select = SQL(
-        "SELECT s.rowcall_number FROM {stage} s CROSS JOIN {found} "
-        "LEFT JOIN {match} m ON m.number = s.rowcall_number "
-        "WHERE {written} AND (m.number IS NULL OR (m.tid, m.part) <> (t.ctid, t.tableoid))"
-    ).format(
-        stage=STAGE,
-        found=found_by(layout, index.columns),
-        match=MATCH,
-        written=_written(layout, index.columns),
-    )
+        "SELECT s.rowcall_number FROM {stage} s LEFT JOIN {match} m ON m.number = s.rowcall_number "
+        "CROSS JOIN {found} WHERE {written} AND (m.number IS NULL OR (m.tid, m.part) <> (t.ctid, t.tableoid))"
+    ).format(stage=STAGE, match=MATCH, found=found_by(layout, index.columns), written=_comes(layout, index))
     return Violation(ask(connection, select), "unique", index.name, index.columns)
+
+
+def _comes(layout: Layout, index: UniqueIndex) -> Composed:
+    """Whether a staged row, with its match if any, brings values to an index that its match has not."""
+    if not _overwritten(layout, index.columns):
+        return SQL("m.number IS NULL").format()
+    brings: list[Composable] = [SQL("true")]
+    if layout.on_match == "update":
+        columns = [layout.target.columns[name] for name in index.columns if name in layout.compared]
+        brings = [
+            SQL("m.before -> {} IS DISTINCT FROM {}").format(Value(one.name), imaged(one, "s")) for one in columns
+        ]
+    return SQL("(m.number IS NULL OR m.changed AND ({}))").format(SQL(" OR ").join([SQL("false"), *brings]))
 
 
 def _check(connection: Connection[Any], ask: _Asking, layout: Layout, check: Check) -> Violation:
