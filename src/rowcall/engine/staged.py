@@ -218,8 +218,10 @@ def _violating(connection: Connection[Any], work: Work, rows: pl.DataFrame, *, s
 
 def _take_out(connection: Connection[Any], work: Work, rows: pl.DataFrame, issues: dict[int, Issue]) -> None:
     """Take refused rows out, unless one is refused only because another import has just created it: that is a match."""
+    if not issues:
+        return
     asked = _by_key(work, rows.filter(pl.col("rowcall_number").is_in(list(issues))))
-    if issues and (created := matching.matched_meanwhile(connection, work.layout, asked)):
+    if created := matching.matched_meanwhile(connection, work.layout, asked):
         raise _meanwhile(work, created, "created")
     staging.remove(connection, list(issues))
 

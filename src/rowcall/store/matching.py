@@ -103,13 +103,17 @@ def pairs_by(
         return [Pair(*found) for found in connection.execute(each)]
 
 
+_NOTHING_MORE = SQL("")
 _UNMATCHED = SQL("NOT EXISTS (SELECT FROM {} m WHERE m.tid = t.ctid AND m.part = t.tableoid)").format(MATCH)
 
 
-def found_by(layout: Layout, key: Sequence[str], *, latest: str | None = None) -> Composed:
+def found_by(
+    layout: Layout, key: Sequence[str], *, latest: str | None = None, telling: Composable = _NOTHING_MORE
+) -> Composed:
     """The rows `t` of the target that have a staged row's values in unique columns; the one with the latest version.
 
     One look-up for each row: left to itself, the planner would rather read the whole target for every batch.
+    `telling`: what else to tell of the two.
     """
     same = SQL(" AND ").join(
         layout.target.columns[name].equal(Identifier("t", name), Identifier("s", name)) for name in key
@@ -117,8 +121,8 @@ def found_by(layout: Layout, key: Sequence[str], *, latest: str | None = None) -
     which = SQL("ORDER BY t.{} DESC LIMIT 1").format(Identifier(latest)) if latest else SQL("OFFSET 0")
     # the row as one value by a cast: a column may be called `t`
     return SQL(
-        "LATERAL (SELECT t.*, CAST(t.* AS {}) AS rowcall_whole, t.ctid, t.xmin, t.tableoid FROM {} t WHERE {} {}) t"
-    ).format(layout.target.identifier, layout.target.own_rows, same, which)
+        "LATERAL (SELECT t.*, CAST(t.* AS {}) AS rowcall_whole, t.ctid, t.xmin, t.tableoid{} FROM {} t WHERE {} {}) t"
+    ).format(layout.target.identifier, telling, layout.target.own_rows, same, which)
 
 
 def _without(keys: tuple[tuple[str, ...], ...]) -> Composed:
@@ -136,23 +140,20 @@ def _match_statement(
     left = [_without(earlier)]
     if earlier and layout.overwrites:  # a row of the target is written to once, but left as it is any number of times
         left.append(_UNMATCHED)
-    changed = _changed(layout)
-    image = image_of(layout.target, SQL("t.rowcall_whole"))
+    changed = SQL(", {} AS rowcall_changed").format(_changed(layout) if layout.overwrites else SQL("false"))
     found = key_of(layout, "t")
     if only_changes and layout.overwrites:
-        found = SQL("CASE WHEN {} THEN {} END").format(changed, found)
-    before = SQL("CASE WHEN {} THEN {} END").format(changed, image) if layout.overwrites else SQL("NULL::jsonb")
+        found = SQL("CASE WHEN t.rowcall_changed THEN {} END").format(found)
     return SQL(
-        "INSERT INTO {match} SELECT s.rowcall_number, {key}, t.ctid, t.tableoid, t.xmin, {version}, {changed}, "
-        "{before} FROM {stage} s CROSS JOIN {found} WHERE {only}"
+        "INSERT INTO {match} SELECT s.rowcall_number, {key}, t.ctid, t.tableoid, t.xmin, {version}, t.rowcall_changed, "
+        "CASE WHEN t.rowcall_changed THEN {image} END FROM {stage} s CROSS JOIN {found} WHERE {only}"
     ).format(
         match=MATCH,
         key=found,
         version=SQL("t.{}").format(Identifier(layout.version)) if layout.version else SQL("NULL"),
-        changed=changed if layout.overwrites else SQL("false"),
-        before=before,
+        image=image_of(layout.target, SQL("t.rowcall_whole")),
         stage=STAGE,
-        found=found_by(layout, key, latest=layout.version),
+        found=found_by(layout, key, latest=layout.version, telling=changed),
         only=SQL(" AND ").join(left),
     )
 

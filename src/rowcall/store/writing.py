@@ -192,14 +192,16 @@ def outcomes_of(layout: Layout, key_fields: Sequence[str | None], *, changes: bo
 
 def _changes(layout: Layout) -> Composed:
     """What a row changes in its match: {"changes": {column: [before, after]}}."""
-    each = [SQL("({}, {})").format(Value(name), _new_json(layout, name)) for name in layout.compared]
+    each = [
+        SQL(
+            "CASE WHEN m.before -> {name} IS DISTINCT FROM {value} "
+            "THEN jsonb_build_object({name}, jsonb_build_array(m.before -> {name}, {value})) ELSE '{{}}' END"
+        ).format(name=Value(name), value=_new_json(layout, name))
+        for name in layout.compared
+    ]
     if not each:
         return SQL("NULL::jsonb").format()
-    return SQL(
-        "CASE WHEN m.changed THEN jsonb_build_object('changes', ("
-        "SELECT coalesce(jsonb_object_agg(c.name, jsonb_build_array(m.before -> c.name, c.value)), '{{}}') "
-        "FROM (VALUES {each}) AS c (name, value) WHERE m.before -> c.name IS DISTINCT FROM c.value)) END"
-    ).format(each=SQL(", ").join(each))
+    return SQL("CASE WHEN m.changed THEN jsonb_build_object('changes', {}) END").format(SQL(" || ").join(each))
 
 
 def _new_json(layout: Layout, name: str) -> Composed:

@@ -49,7 +49,7 @@ def statuses_of(marks: Marks) -> pl.Series:
 
 
 def _numbered(statuses: pl.Series) -> Marks:
-    return statuses.replace_strict(_STATUSES, range(len(_STATUSES)), return_dtype=pl.UInt64).to_numpy()
+    return statuses.cast(pl.Enum(_STATUSES)).to_physical().cast(pl.UInt64).to_numpy()
 
 
 def _said(issues: pl.Series) -> pl.Series:
