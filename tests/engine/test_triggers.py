@@ -4,7 +4,7 @@ from typing import Any, LiteralString
 
 import pytest
 
-from rowcall import Importer, Integer, Update
+from rowcall import Importer, Integer, Text, Update
 from rowcall.store.db import Database
 from rowcall.store.targets import describe
 
@@ -101,3 +101,65 @@ def test_which_triggers_count(database: Database, trigger: LiteralString, looks:
 def _looks(database: Database) -> bool:
     with database.connect() as connection:
         return describe(connection, "t").looks_around
+
+
+LOWERS = """
+    CREATE TABLE t (id text PRIMARY KEY, b text CHECK (b = lower(b)), c text UNIQUE CHECK (c <> 'no'));
+    INSERT INTO t VALUES ('there', 'x', 'taken');
+    CREATE FUNCTION lowers() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN new.b := lower(new.b); RETURN new; END $$;
+    CREATE TRIGGER lowers BEFORE INSERT OR UPDATE ON t FOR EACH ROW EXECUTE FUNCTION lowers()
+"""
+TEXTS: dict[str, Any] = {"id": Text(), "b": Text(), "c": Text()}
+
+
+@pytest.mark.parametrize(
+    "importer", [declared("t", key="id", **TEXTS), declared("t", key="id", on_match=Update(), **TEXTS)]
+)
+@pytest.mark.parametrize("batch_rows", [1, 2, 100])
+def test_no_constraint_judges_values_that_a_trigger_changes_first(
+    database: Database, importer: type[Importer], batch_rows: int
+) -> None:
+    sql(database, LOWERS)
+    text = "id,b,c\n1,AB,p\n2,cd,taken\n3,EF,q\n4,GH,no\n"
+    told = ["created", "failed UNIQUE_VIOLATION", "created", "failed CHECK_VIOLATION"]
+    assert preview(database, importer, text, batch_rows=batch_rows).told == told
+    result = run_import(database, importer, text, batch_rows=batch_rows)
+    assert result.told == told
+    assert result.values("id", "b") == [("1", "ab"), ("3", "ef"), ("there", "x")]
+
+
+@pytest.mark.parametrize("batch_rows", [1, 2, 100])
+def test_rows_to_which_a_trigger_gives_another_key_fail(database: Database, batch_rows: int) -> None:
+    sql(database, LOWERS.replace("new.b := lower(new.b)", "new.id := lower(new.id)"))
+    importer = declared("t", key="id", on_match=Update(), **TEXTS)
+    result = run_import(database, importer, "id,b,c\na,1,p\nB,2,q\nc,3,r\nthere,y,s\n", batch_rows=batch_rows)
+    assert result.told == ["created", "failed ROW_REFUSED", "created", "updated"]
+    assert result.issue(2).message == "A trigger or rule of t drops this row, or gives it another key."
+    assert result.values("id") == ["a", "c", "there"]
+
+
+@pytest.mark.parametrize(
+    ("body", "meddled"),
+    [
+        ("IF new.a = 1 THEN RAISE EXCEPTION 'new.a := 1'; END IF; -- new.a := 2\n RETURN new;", set[str]()),
+        ("new.a := new.id + 1; RETURN NEW;", {"a"}),
+        ("IF new.a IS NULL THEN new.a = 1; END IF; RETURN new;", {"a"}),
+        ('NEW . "Odd ""one""" := 1; RETURN new;', {'Odd "one"'}),
+        ("new.list[1] := 1; RETURN new;", {"list"}),
+        ("SELECT 1, 2 INTO new.a, new.id; RETURN new;", {"a", "id"}),
+        ("INSERT INTO noted VALUES (new.a); RETURN NULL;", set[str]()),
+        ("new := old; RETURN new;", {"id", "a", "list", 'Odd "one"'}),
+        ("RETURN t FROM t LIMIT 1;", {"id", "a", "list", 'Odd "one"'}),
+    ],
+)
+def test_which_columns_a_trigger_changes(database: Database, body: str, meddled: set[str]) -> None:
+    sql(database, 'CREATE TABLE t (id int PRIMARY KEY, a int, list int[], "Odd ""one""" int)')
+    with database.connect() as connection:
+        function = f"CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} END $$"
+        connection.execute(function.encode())
+    sql(database, "CREATE TRIGGER f BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f()")
+    with database.connect() as connection:
+        assert describe(connection, "t").meddled == meddled
+    sql(database, "DROP TRIGGER f ON t; CREATE TRIGGER f AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION f()")
+    with database.connect() as connection:
+        assert not describe(connection, "t").meddled

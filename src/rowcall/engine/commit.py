@@ -89,7 +89,7 @@ def shortest_route(connection: Connection[Any], work: Work) -> Route:
 def _tells_keys(work: Work) -> bool:
     """Whether the target's key is known before it is written: as we write it is how PostgreSQL would."""
     fields = {field.column: field for name, field in work.importer.fields.items() if name in work.fields}
-    return all(
+    return not work.target.keys_change and all(
         isinstance(fields[name], WRITTEN_ALIKE.get(work.target.columns[name].base, Lookup))
         for name in work.target.primary_key
         if name in fields

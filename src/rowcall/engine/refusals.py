@@ -50,7 +50,8 @@ def _is_known(state: str) -> bool:
 def issue_of(refused: Refused, work: Work, row: Mapping[str, Any]) -> Issue:
     """The issue of one row that was refused. `row` has its values under the target's column names."""
     if refused.state == DROPPED:
-        return Issue(Code.ROW_REFUSED, f"A trigger or rule of {work.importer.target} drops this row.")
+        does = "drops this row, or gives it another key" if work.target.keys_change else "drops this row"
+        return Issue(Code.ROW_REFUSED, f"A trigger or rule of {work.importer.target} {does}.")
     if violation := _violation(refused, work):
         return issue_of_violation(violation, work, row)
     columns = _columns(work, refused)

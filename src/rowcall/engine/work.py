@@ -99,7 +99,9 @@ class Work:
             not given.issuperset(index.columns) and not given.isdisjoint(self._made_of(index.columns))
             for index in self.target.unique
         )
-        return bool(self.target.exclusions) or partly or self.target.looks_around
+        unique = (*self.target.unique, *self.target.odd_unique)
+        meddled = any(not self.target.meddled.isdisjoint(index.columns) for index in unique)
+        return bool(self.target.exclusions) or partly or meddled or self.target.looks_around
 
     def _made_of(self, columns: list[str]) -> set[str]:
         """The columns, and for one that is generated all that it may be made of."""

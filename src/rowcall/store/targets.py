@@ -154,6 +154,9 @@ class Target(Table):
     rule: str | None = None
     """A rewrite rule on what is inserted or updated. COPY passes it over, and some statements refuse it."""
 
+    meddled: frozenset[str] = frozenset()
+    """The columns that a trigger may give another value before a row is written."""
+
     @property
     def takes_rows(self) -> bool:
         """Whether rows may be copied into it: a table, and neither PostgreSQL's own nor ours."""
@@ -169,6 +172,11 @@ class Target(Table):
         return next((tuple(index.columns) for index in self.unique if index.primary), ())
 
     @property
+    def keys_change(self) -> bool:
+        """Whether a trigger may give rows other keys than they come with."""
+        return not self.meddled.isdisjoint(self.primary_key)
+
+    @property
     def refers_to_itself(self) -> bool:
         return any((key.table_schema, key.table_name) == (self.schema, self.name) for key in self.foreign)
 
@@ -180,11 +188,13 @@ class Target(Table):
 def describe(connection: Connection[Any], table: str) -> Target:
     """The table of that name, `table` or `schema.table`, with all that it demands of rows."""
     oid, found = _found(connection, table)
-    about: tuple[bool, list[str], bool, str | None] = _about(connection, oid, "target_plain", tuple_row).fetchone() or (
+    found_plain = _about(connection, oid, "target_plain", tuple_row).fetchone()
+    about: tuple[bool, list[str], bool, str | None, list[str]] = found_plain or (
         False,
         [],
         True,
         None,
+        [*found.columns],
     )
     return Target(
         schema=found.schema,
@@ -200,6 +210,7 @@ def describe(connection: Connection[Any], table: str) -> Target:
         referred_to=frozenset(about[1]),
         looks_around=about[2],
         rule=about[3],
+        meddled=frozenset(about[4]),
     )
 
 

@@ -33,24 +33,28 @@ _Asking = Callable[[Connection[Any], Composed], list[int]]
 
 
 def violations(connection: Connection[Any], layout: Layout, *, sure: bool = False) -> list[Violation]:
-    """What the target's constraints would refuse, found set-wise; those that can't tell are left out, unless `sure`."""
-    ask = _all_numbers if sure else _numbers
+    """What the target's constraints would refuse, found set-wise; those that can't tell are left out, unless `sure`.
+
+    Nor is one asked about values that a trigger may change before.
+    """
+    ask, meddled = _all_numbers if sure else _numbers, layout.target.meddled
     found = [
         *(
             _foreign(connection, ask, layout, key)
             for key in layout.target.foreign
-            if key.seen and set(key.columns) <= set(layout.columns)
+            if key.seen and set(key.columns) <= set(layout.columns) and meddled.isdisjoint(key.columns)
         ),
         *(
             _unique(connection, ask, layout, index)
             for index in layout.target.unique
             # of one that is checked in the end, rows may change places
-            if index.immediate and set(index.columns) <= set(layout.staged) and not _matched_by(layout, index)
+            if index.immediate and set(index.columns) <= set(layout.staged) and meddled.isdisjoint(index.columns)
+            if not _matched_by(layout, index)
         ),
         *(
             _check(connection, ask, layout, check)
             for check in layout.target.checks
-            if check.columns and set(check.columns) <= set(layout.staged)
+            if check.columns and set(check.columns) <= set(layout.staged) and meddled.isdisjoint(check.columns)
         ),
     ]
     return [violation for violation in found if violation.numbers]

@@ -19,7 +19,7 @@ from rowcall.store.staging import MATCH, STAGE
 
 
 class Dropped(psycopg.DatabaseError):
-    """The target took a statement but not all of its rows: a trigger or a rule drops some without a word."""
+    """The target took a statement but not all of its rows: a trigger or a rule drops some, or changes their keys."""
 
 
 def write(connection: Connection[Any], layout: Layout, numbers: Sequence[int] | None = None) -> int:
@@ -56,12 +56,20 @@ def writing(layout: Layout, only: Composable, *, create: bool, update: bool) -> 
     nothing = SQL("SELECT 0 AS number WHERE false")
     return SQL(
         "WITH {changed}, created AS ({created}), updated AS ({updated}) "
-        "SELECT (SELECT count(*) FROM created), (SELECT count(*) FROM updated)"
+        "SELECT (SELECT count(*) FROM created t{as_staged}), (SELECT count(*) FROM updated)"
     ).format(
         changed=_changed_rows(only),
         created=_creating(layout, only) if create else nothing,
         updated=_updating(layout) if update and layout.compared else nothing,
+        as_staged=_as_staged(layout) if create and layout.target.keys_change else SQL(""),
     )
+
+
+def _as_staged(layout: Layout) -> Composed:
+    """That a row which was created has the key that it was to have, by which its outcome names it."""
+    columns = [layout.target.columns[name] for name in layout.target.primary_key]
+    same = SQL(" AND ").join(each.equal(Identifier("s", each.name), Identifier("t", each.name)) for each in columns)
+    return SQL(" WHERE EXISTS (SELECT FROM {} s WHERE {})").format(STAGE, same)
 
 
 def _new_version(layout: Layout) -> SQL:
@@ -74,7 +82,7 @@ def _creating(layout: Layout, only: Composable) -> Composed:
     return SQL(
         "INSERT INTO {target} ({written}) OVERRIDING SYSTEM VALUE SELECT {written} FROM {stage} s "
         "WHERE NOT EXISTS (SELECT FROM {match} m WHERE m.number = s.rowcall_number AND NOT {new}){only} "
-        "ORDER BY s.rowcall_number RETURNING 1"
+        "ORDER BY s.rowcall_number RETURNING {told}"
     ).format(
         target=layout.target.identifier,
         written=written,
@@ -82,6 +90,7 @@ def _creating(layout: Layout, only: Composable) -> Composed:
         match=MATCH,
         new=_new_version(layout),
         only=only,
+        told=SQL(", ").join(map(Identifier, layout.target.primary_key)) if layout.target.keys_change else SQL("1"),
     )
 
 

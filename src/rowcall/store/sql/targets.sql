@@ -108,8 +108,18 @@ SELECT conname FROM pg_constraint WHERE conrelid = {oid} AND contype = 'x' ORDER
 
 -- target_plain --
 -- Whether nothing but constraints has a say in what a table takes from us, the columns of it that others refer to,
--- whether what becomes of a row may depend on others: a trigger asks or changes a table, or calls who may; and a rule
--- by which something else is done than to insert or update.
+-- whether what becomes of a row may depend on others: a trigger asks or changes a table, or calls who may; a rule
+-- by which something else is done than to insert or update; and the columns that a trigger may give another value.
+WITH called AS (
+    SELECT g.tgtype, g.tgargs, f.proname, f.pronamespace = 'pg_catalog'::regnamespace AS own, l.lanname, w.whole,
+           -- without rows that it notes elsewhere
+           regexp_replace(w.whole, '\yinsert\s+into\s+[\w.]+\s*(\([^)]*\)\s*)?values\y', 'values', 'gi') AS body
+    FROM pg_trigger g JOIN pg_proc f ON f.oid = g.tgfoid JOIN pg_language l ON l.oid = f.prolang, LATERAL (
+        -- the body without comments, texts and what has the words of queries but asks nothing
+        SELECT regexp_replace(f.prosrc, '--[^\n]*|/\*.*?\*/|''[^'']*''|\ydistinct\s+from\y', ' ', 'gi') AS whole) w
+    WHERE g.tgrelid IN (SELECT {oid}::oid UNION ALL SELECT relid FROM pg_partition_tree({oid}) WHERE relid IS NOT NULL)
+        AND NOT g.tgisinternal AND g.tgenabled IN ('O', 'A') AND g.tgtype & 20 <> 0
+)
 SELECT c.relkind = 'r' AND NOT (c.relispartition OR c.relhassubclass OR c.relrowsecurity)
        AND NOT EXISTS (SELECT FROM pg_rewrite w WHERE w.ev_class = c.oid)
        AND has_table_privilege(c.oid, 'INSERT') AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'SELECT')
@@ -125,27 +135,33 @@ SELECT c.relkind = 'r' AND NOT (c.relispartition OR c.relhassubclass OR c.relrow
        ARRAY(SELECT DISTINCT a.attname::text FROM pg_constraint k JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY (k.confkey)
              WHERE k.contype = 'f' AND k.confrelid = c.oid) AS referred_to,
        EXISTS (
-           SELECT FROM pg_trigger g JOIN pg_proc f ON f.oid = g.tgfoid JOIN pg_language l ON l.oid = f.prolang, LATERAL (
-               -- the body without comments, texts and what has the words of queries but asks nothing
-               SELECT regexp_replace(f.prosrc, '--[^\n]*|/\*.*?\*/|''[^'']*''|\ydistinct\s+from\y', ' ', 'gi') AS whole) w, LATERAL (
-               -- without rows that it notes elsewhere
-               SELECT regexp_replace(w.whole, '\yinsert\s+into\s+[\w.]+\s*(\([^)]*\)\s*)?values\y', 'values', 'gi') AS body) b
-           WHERE g.tgrelid IN (SELECT c.oid UNION ALL SELECT relid FROM pg_partition_tree(c.oid) WHERE relid IS NOT NULL)
-               AND NOT g.tgisinternal AND g.tgenabled IN ('O', 'A') AND g.tgtype & 20 <> 0
-               AND f.pronamespace <> 'pg_catalog'::regnamespace AND (
-                   l.lanname <> 'plpgsql'
-                   OR b.body ~* '\y(select|perform|execute|insert|update|delete|merge|from|into|call|query|cursor|open|fetch|table|with)\y'
-                   -- what it notes must not be refused for what was noted before
-                   OR EXISTS (SELECT FROM regexp_matches(w.whole, '\yinsert\s+into\s+([\w.]+)', 'gi') noted (name), to_regclass(name[1]) there
-                              WHERE there IS NULL OR EXISTS (SELECT FROM pg_trigger x WHERE x.tgrelid = there AND NOT x.tgisinternal)
-                                  OR EXISTS (SELECT FROM pg_index i WHERE i.indrelid = there AND (i.indisunique OR i.indisexclusion) AND NOT EXISTS (
-                                      SELECT FROM pg_attribute a WHERE a.attrelid = there AND a.attnum = ANY (i.indkey::int2[])
-                                          AND (a.attidentity <> '' OR a.atthasdef))))
-                   OR EXISTS (SELECT FROM regexp_matches(b.body, '([\w.]+)\s*\(', 'g') called (name)
-                              WHERE lower(name[1]) NOT IN (SELECT p.proname FROM pg_proc p WHERE p.pronamespace = 'pg_catalog'::regnamespace)
-                                  AND NOT lower(name[1]) = ANY ('{{if,elsif,and,or,not,in,any,all,some,case,when,then,else,return,coalesce,nullif,greatest,least,array,row,cast,exists,values,while}}')))
+           SELECT FROM called b WHERE NOT b.own AND (
+               b.lanname <> 'plpgsql'
+               OR b.body ~* '\y(select|perform|execute|insert|update|delete|merge|from|into|call|query|cursor|open|fetch|table|with)\y'
+               -- what it notes must not be refused for what was noted before
+               OR EXISTS (SELECT FROM regexp_matches(b.whole, '\yinsert\s+into\s+([\w.]+)', 'gi') noted (name), to_regclass(name[1]) there
+                          WHERE there IS NULL OR EXISTS (SELECT FROM pg_trigger x WHERE x.tgrelid = there AND NOT x.tgisinternal)
+                              OR EXISTS (SELECT FROM pg_index i WHERE i.indrelid = there AND (i.indisunique OR i.indisexclusion) AND NOT EXISTS (
+                                  SELECT FROM pg_attribute a WHERE a.attrelid = there AND a.attnum = ANY (i.indkey::int2[])
+                                      AND (a.attidentity <> '' OR a.atthasdef))))
+               OR EXISTS (SELECT FROM regexp_matches(b.body, '([\w.]+)\s*\(', 'g') called (name)
+                          WHERE lower(name[1]) NOT IN (SELECT p.proname FROM pg_proc p WHERE p.pronamespace = 'pg_catalog'::regnamespace)
+                              AND NOT lower(name[1]) = ANY ('{{if,elsif,and,or,not,in,any,all,some,case,when,then,else,return,coalesce,nullif,greatest,least,array,row,cast,exists,values,while}}')))
        ) AS looks_around,
-       (SELECT min(w.rulename)::text FROM pg_rewrite w WHERE w.ev_class = c.oid AND w.ev_type IN ('2', '3') AND w.ev_enabled IN ('O', 'A')) AS rule
+       (SELECT min(w.rulename)::text FROM pg_rewrite w WHERE w.ev_class = c.oid AND w.ev_type IN ('2', '3') AND w.ev_enabled IN ('O', 'A')) AS rule,
+       ARRAY(SELECT a.attname::text
+             -- as it is written in a regular expression
+             FROM pg_attribute a, LATERAL (SELECT '"?' || regexp_replace(replace(a.attname, '"', '""'), '(\W)', '\\\1', 'g') || '"?' AS name) n
+             WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND EXISTS (
+                 SELECT FROM called b WHERE b.tgtype & 3 = 3 AND CASE
+                     WHEN b.own AND b.proname = 'suppress_redundant_updates_trigger' THEN false
+                     WHEN b.own AND b.proname ~ '^tsvector_update_trigger' THEN split_part(encode(b.tgargs, 'escape'), '\000', 1) = a.attname
+                     ELSE b.lanname <> 'plpgsql'
+                     -- all of the row at once
+                     OR b.body ~* '\ynew\s*:?=|\yinto\s[^;]*\ynew\y(?!\s*\.)|\yfor\s+new\y|\ycall\y|\yreturn\s+(?!(new|old|null)\s*;)'
+                     OR b.body ~* ('\ynew\s*\.\s*' || n.name || '\s*(\.\s*\S+\s*|\[[^]]*\]\s*)*:=')
+                     OR b.body ~* ('(^|;|>>|\y(then|else|begin|loop)\y)\s*new\s*\.\s*' || n.name || '\s*(\.\s*\S+\s*|\[[^]]*\]\s*)*=')
+                     OR b.body ~* ('\yinto\s[^;]*\ynew\s*\.\s*' || n.name || '(?!\w)') END)) AS meddled
 FROM pg_class c WHERE c.oid = {oid}
 
 -- target_foreign --
