@@ -69,7 +69,7 @@ class Asked:
     def goes_on(self) -> Job:
         with self.database.connect() as connection, connection.transaction():
             self.job = answering.confirm(
-                connection, self.job, self.importer, needed_by(connection, self.importer), "ann"
+                connection, self.job, self.importer, needed_by(connection, self.importer, self.job.config.mode), "ann"
             )
         return self.run()
 

@@ -33,7 +33,7 @@ _KEPT = (
 
 def confirm_columns(connection: Connection[Any], job: Job) -> None:
     importer = IMPORTERS[job.importer]
-    columns.confirm(connection, job, importer, needed_by(connection, importer), WHO)
+    columns.confirm(connection, job, importer, needed_by(connection, importer, job.config.mode), WHO)
 
 
 def decide_values(connection: Connection[Any], job: Job) -> None:

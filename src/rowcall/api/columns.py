@@ -149,7 +149,7 @@ def declared(at: Service, caller: Caller, job_id: UUID) -> tuple[type[Importer],
         job = jobs.get_job(connection, str(job_id), organisation=caller.organisation)
     importer = at.registry.importer(job.importer)
     with at.pool.connection() as connection:
-        return importer, limits_of(importer, checked_target(connection, importer))
+        return importer, limits_of(importer, checked_target(connection, importer), job.config.mode)
 
 
 def needed_of(limits: dict[str, ColumnLimits]) -> frozenset[str]:

@@ -46,7 +46,7 @@ class LocalColumns:
         """The columns of a job, and what is still open."""
         found = jobs.get_job(self._connection, job)
         importer = _importer(found)
-        needed = needed_by(self._connection, importer)
+        needed = needed_by(self._connection, importer, found.config.mode)
         columns, counts = columns_of(self._connection, found.id), jobs.counts_of(self._connection, found)
         told = documents.columns_document(found, counts, importer, columns, needed)
         return converted(told, ColumnMappings)
@@ -73,7 +73,8 @@ class LocalColumns:
 
         def confirm(connection: Connection[Any], found: Job) -> Job:
             importer = _importer(found)
-            return answering.confirm(connection, found, importer, needed_by(connection, importer), system_account())
+            needed = needed_by(connection, importer, found.config.mode)
+            return answering.confirm(connection, found, importer, needed, system_account())
 
         return self._moved(job, confirm)
 
@@ -85,7 +86,7 @@ class LocalColumns:
         """What should be known before the columns of a job are confirmed."""
         found = jobs.get_job(self._connection, job)
         importer = _importer(found)
-        limits = limits_of(importer, checked_target(self._connection, importer))
+        limits = limits_of(importer, checked_target(self._connection, importer), found.config.mode)
         told = documents.warnings_document(warnings_of(self._connection, found, importer, limits))
         return converted(told, ColumnWarnings)
 
@@ -93,7 +94,7 @@ class LocalColumns:
         """The fields that columns of a job can go to."""
         found = jobs.get_job(self._connection, job)
         importer = _importer(found)
-        limits = limits_of(importer, checked_target(self._connection, importer))
+        limits = limits_of(importer, checked_target(self._connection, importer), found.config.mode)
         mapped = columns_of(self._connection, found.id)
         return converted(documents.target_fields_document(found, importer, mapped, limits), list[TargetField])
 

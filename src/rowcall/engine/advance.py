@@ -45,10 +45,10 @@ from rowcall.engine.values import ask as ask_values
 from rowcall.engine.values.answers import Unsettled
 from rowcall.engine.waiting import decide_waiting
 from rowcall.engine.whole_file import process_whole_file
-from rowcall.engine.work import NO_TARGET, Work, needed_by, prepare_work
+from rowcall.engine.work import NO_TARGET, Work, checked_target, demanded, prepare_work
 from rowcall.formats import Reading
 from rowcall.importer import ItemImporter, WholeFileImporter
-from rowcall.model import Progress, State, Wish
+from rowcall.model import Mode, Progress, State, Wish
 from rowcall.store import jobs, staging
 from rowcall.store.edits import all_edited
 from rowcall.store.fingerprints import check_of, forget_check, keep_check
@@ -95,7 +95,8 @@ def _bring_in(run: Run, control: Connection[Any], job: Job) -> Job:
     """UPLOADED: fetch the file if need be, map the columns, then bring all rows into the database."""
     if job.file_sha256 is None:
         return _fetch(run, control, job)
-    needed = needed_by(control, run.importer)
+    target = checked_target(control, run.importer)
+    needed = demanded(run.importer, target, job.config.mode)
 
     noted = time.monotonic()
 
@@ -126,7 +127,7 @@ def _bring_in(run: Run, control: Connection[Any], job: Job) -> Job:
                 columns_of(control, job.id),
                 kind=kind,
                 ask=asking(run.importer, job.config),
-                needed=needed,
+                never_null=demanded(run.importer, target, Mode.INSERT),
             ),
         )
         ingest(run.database, control, job, reading, how)

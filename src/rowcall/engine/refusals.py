@@ -11,13 +11,13 @@ from rowcall.model import Category, Code, Issue
 from rowcall.store.trial import DROPPED, NOT_THE_ROWS, Refused
 from rowcall.store.violations import Kind, Violation, may_be_asked
 
-_STATES: dict[Kind, str] = {"unique": "23505", "foreign": "23503", "check": "23514"}
+_STATES: dict[Kind, str] = {"unique": "23505", "foreign": "23503", "check": "23514", "missing": "23502"}
 _CODES = {
     _STATES["unique"]: Code.UNIQUE_VIOLATION,
     "23P01": Code.UNIQUE_VIOLATION,
     _STATES["foreign"]: Code.FOREIGN_KEY_VIOLATION,
     _STATES["check"]: Code.CHECK_VIOLATION,
-    "23502": Code.NOT_NULL_VIOLATION,
+    _STATES["missing"]: Code.NOT_NULL_VIOLATION,
 }
 _OF_A_TRIGGER = re.compile(r"PL/pgSQL function (?!inline_code_block)")  # which is our own
 _COPY_COLUMN = re.compile(r"^COPY .*?, line \d+, column (.+?)(?:: |$)", re.MULTILINE)
@@ -128,10 +128,16 @@ def issue_of_violation(violation: Violation, work: Work, row: Mapping[str, Any])
     """The issue of a row that a constraint would refuse."""
     names = ", ".join(violation.columns)
     value = _value(row, violation.columns)
+    if violation.kind == "missing":
+        value = "" if value else None
     code, message = {
         "unique": (Code.UNIQUE_VIOLATION, f"Another row of {work.importer.target} has {names} = {value}."),
         "foreign": (Code.FOREIGN_KEY_VIOLATION, f"{violation.table} has no row for {names} = {value}."),
         "check": (Code.CHECK_VIOLATION, f"{names} = {value} does not hold {violation.constraint}."),
+        "missing": (
+            Code.REQUIRED,
+            f"{work.importer.target} has no such row yet, and a new one needs {names}.",
+        ),
     }[violation.kind]
     return Issue(
         code,
@@ -139,7 +145,7 @@ def issue_of_violation(violation: Violation, work: Work, row: Mapping[str, Any])
         field=fields_named(work, violation.columns),
         value=value,
         metadata={
-            "constraint": violation.constraint,
+            "constraint": violation.constraint or None,
             "sqlstate": _STATES[violation.kind],
             **_mismatch(violation.table, value),
         },

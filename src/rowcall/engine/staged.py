@@ -118,10 +118,15 @@ def _staged(
 ) -> dict[int, Issue]:
     """Put rows into the temporary table, matched and filled; those that it refused, with the reason."""
     refused = {number: Refused.of(error) for number, error in staging.load(connection, work.layout, rows)}
-    full = {series.name for series in rows if not series.null_count()}
+    full = _full(rows)
     matching.match(connection, work.layout, full, only_changes=only_changes)
     staging.fill(connection, work.layout, full)
     return _issues(connection, work, rows, refused)
+
+
+def _full(rows: pl.DataFrame) -> set[str]:
+    """The columns that have a value in every row."""
+    return {series.name for series in rows if not series.null_count()}
 
 
 def foreseen(connection: Connection[Any], work: Work, good: pl.DataFrame) -> pl.DataFrame | None:
@@ -207,7 +212,7 @@ def _violating(connection: Connection[Any], work: Work, rows: pl.DataFrame, *, s
     """The rows that a constraint would refuse, taken out."""
     found = {
         number: violation
-        for violation in reversed(violations(connection, work.layout, sure=sure))
+        for violation in reversed(violations(connection, work.layout, _full(rows), sure=sure))
         for number in violation.numbers
     }
     told = _told(connection, work, rows, list(found))

@@ -127,7 +127,7 @@ def prepare_work(
         layout=_layout(importer, target, brought, given, job.config.mode),
         sources=sources,
         readings=readings_of(columns),
-        limits=limits_of(importer, target),
+        limits=limits_of(importer, target, job.config.mode),
         lookups={
             name: field for name, field in importer.fields.items() if isinstance(field, Lookup) and name in brought
         },
@@ -159,24 +159,26 @@ def is_submitted(connection: Connection[Any], job: Job) -> bool:
     return plan is not None and plan.submitted_at is not None
 
 
+def _on_match(importer: type[Importer], mode: Mode | None) -> OnMatch:
+    how = importer.on_match
+    if mode is Mode.INSERT:
+        return "skip" if isinstance(how, Skip) else "fail"
+    if isinstance(how, Version):
+        return "version"
+    if mode is Mode.UPSERT or isinstance(how, Update):
+        return "update"
+    return "fail" if isinstance(how, Fail) else "skip"
+
+
 def _layout(importer: type[Importer], target: Target, brought: list[str], given: set[str], mode: Mode | None) -> Layout:
     how = importer.on_match
-    on_match: OnMatch = "skip"
-    if mode is Mode.INSERT:
-        on_match = "skip" if isinstance(how, Skip) else "fail"
-    elif isinstance(how, Version):
-        on_match = "version"
-    elif mode is Mode.UPSERT or isinstance(how, Update):
-        on_match = "update"
-    elif isinstance(how, Fail):
-        on_match = "fail"
     keys = [key for key in importer.keys if set(key) <= set(brought)]
     return Layout(
         target=target,
         columns=tuple(importer.fields[name].column for name in brought),
         given=frozenset(importer.fields[name].column for name in given),
         keys=tuple(tuple(importer.fields[name].column for name in key) for key in keys),
-        on_match=on_match,
+        on_match=_on_match(importer, mode),
         version=how.column if isinstance(how, Version) else None,
         keyed=importer.once,
     )
@@ -214,7 +216,7 @@ def _require_creatable(connection: Connection[Any], importer: type[Importer], fi
     filled = {takes, *([field.within] if field.within else ())}
     where = f"{importer.name}.{field.name} may create rows of {field.table}"
     require_no_rule(table, f"{where}, which")
-    needed = [c.name for c in table.columns.values() if c.not_null and c.default is None and not c.generated]
+    needed = [column.name for column in table.columns.values() if column.needed and not column.generated]
     if empty := [name for name in (*needed, field.to) if name not in filled and not _fills_itself(table, name)]:
         told = f"{where}, of which column {empty[0]!r} would have no value."
         raise Final(Code.BAD_TARGET, told, hint="Give the column a default, or leave out `creates`.")
@@ -241,9 +243,11 @@ def _require_column(importer: type[Importer], target: Target, name: str) -> None
 
 
 def _require_field(importer: type[Importer], column: TargetColumn) -> None:
+    if isinstance(importer.on_match, Update):
+        return  # rows that are there have a value
     written = {field.column for field in importer.fields.values()}
     version = importer.on_match.column if isinstance(importer.on_match, Version) else None
-    if column.not_null and column.default is None and not column.generated and column.name not in {*written, version}:
+    if column.needed and not column.generated and column.name not in {*written, version}:
         raise Final(
             Code.BAD_TARGET,
             f"Column {column.name!r} of table {importer.target} must have a value, and {importer.name} has no field "
@@ -276,21 +280,34 @@ def _require_known_key(importer: type[Importer], target: Target) -> None:
         )
 
 
-def needed_by(connection: Connection[Any], importer: type[Importer]) -> frozenset[str]:
+def needed_by(connection: Connection[Any], importer: type[Importer], mode: Mode | None) -> frozenset[str]:
     """The fields that the target can't do without."""
-    target = checked_target(connection, importer)
-    return frozenset(name for name, limits in limits_of(importer, target).items() if limits.required)
+    return demanded(importer, checked_target(connection, importer), mode)
 
 
-def limits_of(importer: type[Importer], target: Target) -> dict[str, ColumnLimits]:
-    """What the target's columns demand of the fields that fill them."""
+def demanded(importer: type[Importer], target: Target, mode: Mode | None) -> frozenset[str]:
+    """The same of a target that is known."""
+    return frozenset(name for name, limits in limits_of(importer, target, mode).items() if limits.required)
+
+
+def limits_of(importer: type[Importer], target: Target, mode: Mode | None) -> dict[str, ColumnLimits]:
+    """What the target's columns demand of the fields that fill them.
+
+    Where rows update, values are demanded of new rows only, which is found out when they are staged, if they can be
+    staged without; but nothing is found without its key.
+    """
     if target is NO_TARGET:
         return {}
-    return {name: _limits(target.columns[field.column]) for name, field in importer.fields.items()}
+    updates = _on_match(importer, mode) == "update"
+    always = importer.keys[0] if len(importer.keys) == 1 else ()
+    return {
+        name: _limits(target.columns[field.column], may_be_blank=updates and name not in always)
+        for name, field in importer.fields.items()
+    }
 
 
-def _limits(column: TargetColumn) -> ColumnLimits:
-    required = column.not_null and column.default is None
+def _limits(column: TargetColumn, *, may_be_blank: bool) -> ColumnLimits:
+    required = column.needed and (column.never_null or not may_be_blank)
     if column.is_array:
         elements = ColumnLimits(max_length=column.max_length, precision=column.precision, scale=column.scale)
         return ColumnLimits(required=required, elements=elements)

@@ -27,6 +27,8 @@ class TargetColumn:
     base: str
     """The type's plain name, below domains: `varchar`, `int4`, `_text`."""
     not_null: bool
+    never_null: bool
+    """Its type itself has no null: not even a temporary table takes one."""
     default: str | None
     """The expression that fills it: the declared default, its domain's, or the next value of an identity column."""
     generated: bool
@@ -49,6 +51,11 @@ class TargetColumn:
     """Its type, or that of its elements, has its own idea of what it is as JSON, from which it may not come back."""
     is_array: bool = False
     comment: str | None = None
+
+    @property
+    def needed(self) -> bool:
+        """Whether a new row must bring a value."""
+        return self.not_null and self.default is None
 
     def equal(self, one: Composable, other: Composable) -> Composed:
         """That two of its values are equal, such that an index serves."""

@@ -1,6 +1,6 @@
 """What the constraints of a target would refuse of the staged rows, asked of each constraint set-wise."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from rowcall.store.matching import found_by
 from rowcall.store.staging import MATCH, STAGE
 from rowcall.store.targets import Check, ForeignKey, UniqueIndex
 
-Kind = Literal["unique", "foreign", "check"]
+Kind = Literal["unique", "foreign", "check", "missing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +29,20 @@ class Violation:
     table: str = ""
 
 
+_MATCHED = SQL("EXISTS (SELECT FROM {} m WHERE m.number = s.rowcall_number)").format(MATCH)
 _Asking = Callable[[Connection[Any], Composed], list[int]]
 
 
-def violations(connection: Connection[Any], layout: Layout, *, sure: bool = False) -> list[Violation]:
+def violations(
+    connection: Connection[Any], layout: Layout, full: Set[str] = frozenset(), *, sure: bool = False
+) -> list[Violation]:
     """What the target's constraints would refuse, found set-wise; those that can't tell are left out, unless `sure`.
 
-    Nor is one asked about values that a trigger may change before.
+    Nor is one asked about values that a trigger may change before. The columns of `full` have a value in every row.
     """
     ask, meddled = _all_numbers if sure else _numbers, layout.target.meddled
     found = [
+        *_missing(connection, layout, full),
         *(
             _foreign(connection, ask, layout, key)
             for key in layout.target.foreign
@@ -100,6 +104,19 @@ def _overwritten(layout: Layout, columns: list[str]) -> bool:
     """Whether a match that changes has the staged row's values of these columns then."""
     known = {*layout.compared, *(layout.keys[0] if layout.keys else ())}
     return bool(layout.version) or set(columns) <= known
+
+
+def _missing(connection: Connection[Any], layout: Layout, full: Set[str]) -> Iterator[Violation]:
+    """New rows without values that they need. Where those that are there need them, too, that was seen to before."""
+    needed = [column for column in layout.target.columns.values() if column.needed and not column.generated]
+    asked = [column.name for column in needed if column.name not in {*full, *layout.target.meddled}]
+    new = SQL("SELECT s.rowcall_number FROM {} s WHERE NOT {}").format(STAGE, _MATCHED)
+    if absent := [name for name in asked if name not in layout.staged]:
+        yield Violation(_all_numbers(connection, new), "missing", "", absent)
+    for name in asked:
+        if name in layout.staged:
+            blank = SQL("{} AND s.{} IS NULL").format(new, Identifier(name))
+            yield Violation(_all_numbers(connection, blank), "missing", "", [name])
 
 
 def _foreign(connection: Connection[Any], ask: _Asking, layout: Layout, key: ForeignKey) -> Violation:
@@ -166,12 +183,11 @@ def _check(connection: Connection[Any], ask: _Asking, layout: Layout, check: Che
     # where a blank leaves the value that is there, PostgreSQL alone can judge
     kept = [name for name in check.columns if layout.target.columns[name].not_null]
     blank = SQL(" OR ").join([SQL("false"), *(SQL("s.{} IS NULL").format(Identifier(name)) for name in kept)])
-    matched = SQL("EXISTS (SELECT FROM {} m WHERE m.number = s.rowcall_number)").format(MATCH)
     select = SQL("SELECT s.rowcall_number FROM {} s WHERE NOT ({}) AND {} AND NOT (({}) AND {})").format(
         STAGE,
         SQL(check.expression),  # pyright: ignore[reportArgumentType] (the catalog's own expression)
         _written(layout, check.columns),
         blank,
-        matched,
+        _MATCHED,
     )
     return Violation(ask(connection, select), "check", check.name, check.columns)

@@ -86,7 +86,7 @@ def asks(connection: Connection[Any], job: Job, importer: type[Importer]) -> boo
     always = drifted or (template is None and asking(importer, job.config) == "always")
     if any(column.status in (_ASKED_ALWAYS if always else ("UNRESOLVED",)) for column in columns):
         return True
-    return bool(missing_fields(importer, columns, job.config, needed_by(connection, importer)))
+    return bool(missing_fields(importer, columns, job.config, needed_by(connection, importer, job.config.mode)))
 
 
 def missing_fields(

@@ -34,7 +34,7 @@ def watched(importer: type[Importer], columns: Sequence[ColumnMapping]) -> dict[
 
 
 def blank_is_none(
-    importer: type[Importer], columns: Sequence[ColumnMapping], *, kind: str, ask: Ask, needed: frozenset[str]
+    importer: type[Importer], columns: Sequence[ColumnMapping], *, kind: str, ask: Ask, never_null: frozenset[str]
 ) -> frozenset[int]:
     """The columns of exact texts in which a blank cell is no value: CSV can't tell the two, and there may be none.
 
@@ -44,7 +44,7 @@ def blank_is_none(
         return frozenset()
     exact = {name for name, declared in importer.fields.items() if isinstance(declared, Text) and declared.exact}
     open_ = {None} if ask != "never" and exact else set[None]()
-    return frozenset(column.position for column in columns if column.target_field in exact - needed | open_)
+    return frozenset(column.position for column in columns if column.target_field in exact - never_null | open_)
 
 
 def decide_readings(connection: Connection[Any], job: Job, importer: type[Importer]) -> None:

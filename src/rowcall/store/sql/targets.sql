@@ -25,7 +25,7 @@ WITH RECURSIVE below AS (
 SELECT a.attname AS name,
        format_type(a.atttypid, a.atttypmod) AS type,
        base.typname AS base,
-       a.attnotnull OR m.not_null AS not_null,
+       a.attnotnull OR m.not_null AS not_null, m.not_null AS never_null,
        CASE WHEN a.attidentity <> '' THEN format('nextval(%L::regclass)', pg_get_serial_sequence(a.attrelid::regclass::text, a.attname))
             WHEN a.attgenerated = '' THEN coalesce(pg_get_expr(d.adbin, d.adrelid), pg_get_expr(t.typdefaultbin, 0)) END AS "default",
        a.attgenerated <> '' AS generated,
