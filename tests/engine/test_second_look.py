@@ -1,12 +1,15 @@
 """Rows that refer to rows of the same file come in, whatever the order and however the file is cut."""
 
+from pathlib import Path
+
 import pytest
 
 from rowcall import Integer, Lookup, Text, Update
 from rowcall.model import State
 from rowcall.store.db import Database
 
-from .importing import declared, run_import
+from .editing import Desk
+from .importing import declared, run_import, sql
 
 PEOPLE = """
 CREATE TABLE people (id int PRIMARY KEY, name text NOT NULL UNIQUE, boss_id int REFERENCES people)
@@ -83,3 +86,16 @@ def test_row_may_refer_to_itself(database: Database, by: str, batch_rows: int) -
     result = run_import(database, importer, "id,name,boss_id\n" + values, batch_rows=batch_rows)
     assert result.told == ["created", "created", "failed NOT_FOUND"]
     assert result.values("id", "boss_id") == [(1, 1), (2, 1)]
+
+
+def test_row_that_is_looked_at_again_in_each_attempt_counts_its_attempts(database: Database, tmp_path: Path) -> None:
+    sql(database, PEOPLE)
+    importer = declared("people", key="id", on_match=Update(), **BY_ID)
+    desk = Desk(database, tmp_path, importer, "id,name,boss_id\n1,ann,7\n2,bob,\n")
+    for _ in range(2):
+        assert desk.again("failed").told == ["failed FOREIGN_KEY_VIOLATION", "created"]
+    sql(database, "INSERT INTO people VALUES (7, 'gus')")
+    assert desk.again("failed").job.state is State.COMPLETED
+    attempts = "SELECT row_number, attempt FROM rowcall.%s ORDER BY 1, 2"
+    assert sql(database, attempts % "attempt") == [(1, 1), (1, 2), (1, 3)]
+    assert sql(database, attempts % "outcome") == [(1, 4), (2, 1)]

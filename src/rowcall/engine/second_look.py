@@ -119,6 +119,7 @@ def _again(connection: Connection[Any], work: Work, numbers: list[int]) -> bool:
     connection.execute(query("take_back"), {"id": work.job.id, "numbers": numbers})
     batch = RowBatch(0, first, last)
     apply(connection, work, batch, judged, Route.ISOLATED, agreed(connection, work, batch))
+    connection.execute(query("count_attempts"), {"id": work.job.id, "numbers": numbers})
     connection.execute(query("recount_batches"), {"id": work.job.id, "first": first, "last": last})
     failed = connection.execute(query("still_failed"), {"id": work.job.id, "numbers": numbers}).fetchone()
     return bool(failed and failed[0] < len(numbers))

@@ -36,10 +36,11 @@ WITH before AS (
 INSERT INTO rowcall.attempt (job_id, row_number, attempt, status, target_key, issues, at) SELECT * FROM before
 
 -- count_attempts --
--- Number the new outcomes of some rows behind their earlier attempts.
-UPDATE rowcall.outcome o SET attempt = 1 + (
-    SELECT max(a.attempt) FROM rowcall.attempt a WHERE a.job_id = o.job_id AND a.row_number = o.row_number)
-WHERE o.job_id = %(id)s AND o.row_number = ANY (%(numbers)s)
+-- Number the new outcomes of some rows behind their earlier attempts, where there were any.
+UPDATE rowcall.outcome o SET attempt = 1 + a.last
+FROM (SELECT row_number, max(attempt) AS last FROM rowcall.attempt
+      WHERE job_id = %(id)s AND row_number = ANY (%(numbers)s) GROUP BY row_number) a
+WHERE o.job_id = %(id)s AND o.row_number = a.row_number
 
 -- attempts_of --
 -- What became of a row in its attempts, the latest first.
