@@ -2,7 +2,7 @@
 
 import importlib
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from rowcall import Boolean, Choice, Date, Final, Flow, Importer, Integer, Text
+from rowcall import Boolean, Choice, Date, Final, Flow, Importer, Integer, ItemImporter, ItemResult, Status, Text
 from rowcall.engine import moves
 from rowcall.engine.columns.answering import ColumnUpdate
 from rowcall.engine.columns.templates import apply_template, save_from
@@ -362,6 +362,28 @@ def test_a_worker_on_a_superseded_job_notices_and_writes_nothing(
         assert sql(desk.database, f"SELECT count(*) FROM rowcall.{table}") == [(0,)]
     assert desk.runs(desk.submits(desk.runs(second))).state is State.COMPLETED
     assert sql(desk.database, "SELECT id FROM t") == [(9,)]
+
+
+class AskingElsewhere(ItemImporter):
+    """Asks somebody else about each row, once its plan is agreed to."""
+
+    context = ("registration",)
+    scope = ("registration",)
+    flow = Flow(preview=True)
+    id = Integer(required=True)
+
+    async def process(self, row: Mapping[str, object]) -> ItemResult:
+        return ItemResult(Status.CREATED, (str(row["id"]),))
+
+
+def test_a_worker_whose_items_are_planned_as_their_job_is_superseded_leaves_no_plan(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = Desk(database, tmp_path, AskingElsewhere)
+    first, _ = interrupted_by(desk, monkeypatch, "rowcall.engine.items.asked_nobody")
+    assert first.state is State.SUPERSEDED
+    for table in ("outcome", "plan", "plan_piece", "batch WHERE state = 'done'"):
+        assert sql(database, f"SELECT count(*) FROM rowcall.{table}") == [(0,)]
 
 
 def edits(desk: Desk, connection: Connection[Any], job: Job) -> None:

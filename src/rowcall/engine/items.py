@@ -28,7 +28,7 @@ from rowcall.errors import Final, Retryable
 from rowcall.importer import ItemImporter, ItemResult, RowOutcome
 from rowcall.model import Code, Issue, Status
 from rowcall.store.db import Database
-from rowcall.store.rows import RowBatch, count_outcomes, finish, lease, renew
+from rowcall.store.rows import RowBatch, count_outcomes, finish, hold_state, lease, renew
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 30.0
 
@@ -59,10 +59,10 @@ def process_items(database: Database, connection: Connection[Any], work: Work, i
 def _keep(
     connection: Connection[Any], work: Work, batch: RowBatch, owner: str, judged: Judged, given: pl.DataFrame
 ) -> None:
-    """Write the outcomes, unless the lease ran out and somebody else has the batch."""
+    """Write the outcomes, unless the lease ran out and somebody else has the batch, or others moved the job on."""
     began = time.monotonic()
     with connection.transaction():
-        if not renew(connection, work.job.id, batch, owner, 0):
+        if not hold_state(connection, work.job) or not renew(connection, work.job.id, batch, owner, 0):
             return
         if work.dry:
             outcomes = pl.concat([given, judged.settled], how="diagonal")
