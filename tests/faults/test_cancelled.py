@@ -12,7 +12,7 @@ from rowcall.engine.doctor import verify_job
 from rowcall.engine.run import Run, run_job
 from rowcall.errors import RowcallError, WrongState
 from rowcall.store.db import Database
-from rowcall.store.jobs import get_job
+from rowcall.store.jobs import JobCounts, counts_of, get_job
 
 from .conftest import NewTrial
 from .gate import gate_at
@@ -60,6 +60,32 @@ def test_cancelled_job_ends_with_the_batches_under_way(new_trial: NewTrial, mome
         wait_for(run.stop.is_set)
         gate.open()
     assert trial.state() == "CANCELLED"
+    check(trial)
+
+
+def test_batch_that_outlives_the_hold_on_its_job_is_waited_for(new_trial: NewTrial) -> None:
+    trial = new_trial()
+    told: list[JobCounts] = []
+
+    def cancelled() -> None:
+        with trial.connect() as connection, connection.transaction():
+            job = moves.cancel(connection, get_job(connection, str(trial.job.id)))
+            told.append(counts_of(connection, job))
+
+    with gate_at(trial, MOMENTS["K8 batch marked"]) as gate, running(trial), trial.connect() as watcher:
+        gate.wait()
+        watcher.execute(
+            "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND application_name LIKE 'rowcall runner%'"
+        )
+        cancelling = threading.Thread(target=cancelled)
+        cancelling.start()
+        wait_for(lambda: waiting(watcher, "transactionid") or not cancelling.is_alive())
+        gate.open()
+        cancelling.join()
+    assert trial.state() == "CANCELLED"
+    with trial.connect() as connection:
+        assert told == [counts_of(connection, get_job(connection, str(trial.job.id)))]
     check(trial)
 
 

@@ -242,6 +242,7 @@ def _cancelled(connection: Connection[Any], job: Job) -> Job:
     if state in (State.VALIDATING, State.VALIDATED):
         connection.execute(query("forget_plan"), {"id": job.id})
         return jobs.move(connection, job, State.CANCELLED)
+    connection.execute(query("wait_for_batches"), {"id": job.id})
     connection.execute(query("plan_done"), {"id": job.id, "first": 1, "last": job.row_count})
     if connection.execute(query("not_waited_for"), {"id": job.id}).rowcount:
         connection.execute(query("recount_batches"), {"id": job.id, "first": 1, "last": job.row_count})

@@ -52,6 +52,10 @@ SELECT number, first_row, last_row FROM rowcall.batch WHERE job_id = %(id)s ORDE
 -- How many batches still wait.
 SELECT count(*) FROM rowcall.batch WHERE job_id = %(id)s AND state = 'pending'
 
+-- wait_for_batches --
+-- Wait for batches whose transaction is under way: it may outlive the session that has the job.
+SELECT FROM rowcall.batch WHERE job_id = %(id)s AND state = 'pending' ORDER BY number FOR UPDATE
+
 -- finish_batch --
 -- A batch is done, with its counts.
 UPDATE rowcall.batch SET state = 'done', created = %(created)s, updated = %(updated)s, unchanged = %(unchanged)s,
