@@ -7,7 +7,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from starlette.requests import Request
 
+from rowcall.api.refused import as_of_now
+from rowcall.errors import RowcallError
 from rowcall.importer.registry import Registry
 from rowcall.store.jobs import LOCAL, new_id
 from rowcall.store.queries import query
@@ -134,6 +137,22 @@ def test_job_that_nobody_works_on_is_moved_at_once(site: Site) -> None:
     assert (refused.status_code, refused.json()["code"], refused.json()["state"]) == (409, "WRONG_STATE", "CANCELLED")
     site.worker.advance(job["id"])
     assert look(site, job)["state"] == "CANCELLED"
+
+
+def test_refusal_of_a_job_that_has_moved_on_since_tells_of_one_moment(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = sent(site).json()
+
+    def late(request: Request, error: RowcallError) -> RowcallError:
+        assert ask(site, job, "pause").status_code == 202
+        return as_of_now(request, error)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("rowcall.api.problems.as_of_now", late)
+        refused = ask(site, job, "resume").json()
+    assert refused["detail"] == f"Job {job['number']} is UPLOADED; resume is not possible now."
+    assert (refused["state"], refused["allowed"]) == ("UPLOADED", ["pause", "cancel"])
 
 
 ARTICLES = "slug,title,body,author,status\n" + "".join(

@@ -23,9 +23,13 @@ def as_of_now(request: Request, error: RowcallError) -> RowcallError:
             may = moves.possible(now, jobs.counts_of(connection, now), at.registry.find(now.importer))
     except (psycopg.Error, PoolTimeout, RowcallError):
         return error
-    by_state = isinstance(error, WrongState) and error.hint == moves.hint_of(error.allowed)
-    hint = moves.hint_of(may) if by_state else error.hint
-    job = error.job if isinstance(error, WrongState) else None
+    hint, job = error.hint, None
+    if isinstance(error, WrongState):
+        job = error.job
+        if error.hint == moves.hint_of(error.allowed):
+            if error.state != now.state:  # it has moved on: what is possible now doesn't go with why it was refused
+                return error
+            hint = moves.hint_of(may)
     return WrongState(
         error.code, error.message, hint=hint, over_http=error.over_http, state=now.state, allowed=may, job=job
     )
