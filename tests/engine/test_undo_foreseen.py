@@ -1,5 +1,6 @@
 """What an undo's preview tells is what the undo then does, whoever has a say in it (X2)."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, LiteralString
 
 import pytest
@@ -148,25 +149,40 @@ def test_a_preview_tells_exactly_what_the_undo_does(database: Database) -> None:
     foresees()
 
 
+TOUCHED: LiteralString = """
+    CREATE TABLE w (id int PRIMARY KEY, code text, touched int DEFAULT 0, at timestamptz DEFAULT now());
+    INSERT INTO w VALUES (1, 'a'), (2, 'b');
+    CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        NEW.touched = NEW.touched + 1; NEW.at = clock_timestamp(); RETURN NEW;
+    END $$;
+    CREATE TRIGGER touch BEFORE UPDATE ON w FOR EACH ROW EXECUTE FUNCTION touch();
+"""
+OF_TOUCHED = declared("w", key="id", on_match=Update(), id=Integer(required=True), code=Text())
+
+
 def test_columns_that_a_trigger_writes_are_not_told_as_restored(database: Database) -> None:
-    sql(
-        database,
-        """
-        CREATE TABLE w (id int PRIMARY KEY, code text, touched int DEFAULT 0, at timestamptz DEFAULT now());
-        INSERT INTO w VALUES (1, 'a'), (2, 'b');
-        CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS $$
-        BEGIN
-            NEW.touched = NEW.touched + 1; NEW.at = clock_timestamp(); RETURN NEW;
-        END $$;
-        CREATE TRIGGER touch BEFORE UPDATE ON w FOR EACH ROW EXECUTE FUNCTION touch();
-        """,
-    )
-    importer = declared("w", key="id", on_match=Update(), id=Integer(required=True), code=Text())
-    job = run_import(database, importer, "id,code\n1,x\n2,y\n").job
-    seen = previewed(database, importer, job)
+    sql(database, TOUCHED)
+    job = run_import(database, OF_TOUCHED, "id,code\n1,x\n2,y\n").job
+    seen = previewed(database, OF_TOUCHED, job)
     assert (seen.fields, seen.not_restored) == ({"code": 2}, {"touched": 2, "at": 2})
-    undone(database, importer, job)
+    undone(database, OF_TOUCHED, job)
     assert sql(database, "SELECT code, touched FROM w ORDER BY id") == [("a", 1), ("b", 1)]
+
+
+def test_a_preview_that_others_keep_from_its_rows_in_a_deadlock_looks_again(database: Database) -> None:
+    sql(database, TOUCHED)
+    job = run_import(database, OF_TOUCHED, "id,code\n1,x\n2,y\n").job
+    blocked = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    with database.connect() as watcher, database.connect() as others, ThreadPoolExecutor(1) as pool:
+        others.execute("SET deadlock_timeout = '1h'")  # so that it isn't they who give way
+        with others.transaction():
+            others.execute("SELECT FROM w WHERE id = 2 FOR UPDATE")
+            seen = pool.submit(previewed, database, OF_TOUCHED, job)
+            while watcher.execute(blocked).fetchone() == (0,):
+                assert not seen.done()
+            others.execute("SELECT FROM w WHERE id = 1 FOR UPDATE")
+        assert (seen.result().to_restore, seen.result().kept) == (2, 0)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 """What an undo would do now: told by queries where they tell all, else by doing it in a transaction that is undone."""
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+import psycopg
 from psycopg import Connection
 
 from rowcall.engine.undo.possible import incomplete, none_fits, nothing_to_undo, require_possible, what_of
@@ -23,6 +25,7 @@ from rowcall.store.undoing.writing import come_out_otherwise, differing
 from rowcall.store.undos import Slice
 
 _SAMPLES = 20
+_MOST_DEADLOCKS = 5
 _KEPT = ("changed", "blocked", "refused")
 _EVERYTHING = Wanted()
 
@@ -88,7 +91,7 @@ def preview_undo(
     prepare(connection)
     seen, in_doubt = _looked(connection, job, what)
     if in_doubt:
-        seen = _tried(connection, job, what, seen)
+        seen = _tried_after_all(connection, job, what, seen)
     in_part = importer.atomic and not partial and seen.kept
     refusal = incomplete(importer, seen.kept).message if in_part else None
     return replace(seen, reverted=reverted, refusal=refusal, until=until)
@@ -119,6 +122,14 @@ def _looked(connection: Connection[Any], job: Job, what: Undoing) -> tuple[UndoP
             samples=_samples(connection, what),
         )
         return seen, may_be_refused(connection, what, seen.fields, deletes=seen.to_delete > 0)
+
+
+def _tried_after_all(connection: Connection[Any], job: Job, what: Undoing, seen: UndoPreview) -> UndoPreview:
+    """The same, again where it meets others who write the rows in another order: nothing is lost by that."""
+    for _ in range(_MOST_DEADLOCKS):
+        with suppress(psycopg.errors.DeadlockDetected):
+            return _tried(connection, job, what, seen)
+    return _tried(connection, job, what, seen)
 
 
 def _tried(connection: Connection[Any], job: Job, what: Undoing, seen: UndoPreview) -> UndoPreview:
