@@ -4,7 +4,7 @@ from typing import Any, LiteralString, cast
 
 import pytest
 
-from rowcall import DateTime, Fail, Integer, Lookup, Skip, Text, Update, Version
+from rowcall import DateTime, Decimal, Fail, Integer, Lookup, Skip, Text, Update, Version
 from rowcall.store.db import Database
 
 from .importing import declared, run_import, sql
@@ -172,6 +172,17 @@ def test_keys_that_we_compare_beside_values_that_only_postgres_does(
     importer = declared("t", key="id", natural_key="code", on_match=Update(), **fields)
     result = imported(database, importer, "id,code,x\n1,1,a\n,2,b\n3,3,B\n,5,new\n50,,newer\n", batch_rows)
     assert [told.split()[0] for told in result.told] == ["created", "created", "failed", "skipped", "updated"]
+
+
+@BATCHES
+def test_numbers_with_and_without_zeros_at_the_end(database: Database, batch_rows: int) -> None:
+    sql(database, "CREATE TABLE t (size numeric PRIMARY KEY, code numeric UNIQUE, n int)")
+    fields = {"size": Decimal(exact=True), "code": Decimal(exact=True), "n": Integer()}
+    importer = declared("t", key="size", on_match=Update(), **fields)
+    result = imported(database, importer, "size,code,n\n1.50,1,1\n1.5,2,2\n2,3,3\n3,3.0,4\n", batch_rows)
+    told = ["skipped DUPLICATE_IN_FILE", "created", "created", "failed DUPLICATE_IN_FILE"]
+    assert result.told == told
+    assert result.values("n") == [2, 3]
 
 
 @BATCHES

@@ -94,6 +94,8 @@ def _asked(work: Work, names: tuple[str, ...]) -> Sameness | None:
 
 def _equal_alike(field: Field, column: TargetColumn) -> bool:
     exact = isinstance(field, _EQUAL_ALIKE.get(column.base, Choice if column.labels else ()))
+    if isinstance(field, Decimal) and field.exact:  # a text: 1.5 and 1.50 are two
+        return False
     rounded = column.base.startswith("timestamp") and column.scale is not None
     return exact and column.bitwise and not rounded
 
