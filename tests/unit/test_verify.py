@@ -5,8 +5,9 @@ from collections.abc import Mapping
 import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
 
-from rowcall import Choice, Date, DateTime, Email, Importer, Integer, Lookup, Text, rule
+from rowcall import Choice, Date, DateTime, Decimal, Email, Importer, Integer, Lookup, Text, rule
 from rowcall.engine.verify import Verified, verify
 
 
@@ -27,6 +28,13 @@ class People(Importer):
     @rule(code="HAS_BOSS")
     def bosses_differ(self) -> pl.Expr:
         return pl.col("boss").is_not_null()
+
+
+class Visits(Importer):
+    target = "visits"
+
+    at = DateTime()
+    size = Decimal()
 
 
 def rows(*cells: Mapping[str, str | None]) -> pl.DataFrame:
@@ -81,6 +89,19 @@ def test_issues_of_several_rows_are_in_the_order_of_the_rows() -> None:
         (12, "TOO_SMALL", "age"),
         (12, "ADMIN_TOO_YOUNG", "age"),
     ]
+
+
+def test_rows_in_pieces_are_verified_like_those_in_one() -> None:
+    """Joined rows are in pieces, and Polars panicked over those of the rarer forms."""
+    texts = [None, "x", "2024-03-14T12:00:00Z", "31.12.2024 1:00 pm", "2024-03-14 13:00:00+01:00", "2024-02-30 10:00"]
+    whole = rows(*({"at": text, "size": "1,5" if text else "x"} for text in texts))
+    for at in range(1, len(texts)):
+        pieces = pl.concat([whole[:at], whole[at:]], rechunk=False)
+        expected, found = verify(Visits, whole), verify(Visits, pieces)
+        assert_frame_equal(found.frame, expected.frame)
+        assert_frame_equal(found.issues, expected.issues)
+        field = Visits.fields["at"]
+        assert field.read(pieces["at"]).equals(field.read(whole["at"]))
 
 
 def test_a_value_that_cannot_be_read_silences_its_checks_and_rules_only() -> None:

@@ -58,6 +58,7 @@ def verify(
     Lookup fields are resolved already; those that could not be are null, with their issue in `unresolved`, or in
     `awaited` if they are not held against the row.
     """
+    rows = rows.rechunk()  # joined rows are in pieces, and Polars panics over columns that are cut differently
     steps = _steps(importer, tuple(rows.columns), frozenset(readings.items()), frozenset(limits.items()))
     texts = rows.select("number", *(column.clean for column in steps.columns))
     values, unread = _read(steps, texts)

@@ -149,7 +149,8 @@ class Field:
 
     def read(self, texts: pl.Series) -> pl.Series:
         """The values of clean texts; null where no form reads them."""
-        return read_forms(texts.alias(self.name), self.forms())
+        # in one piece: Polars panics over columns that are cut differently
+        return read_forms(texts.rechunk().alias(self.name), self.forms())
 
     def default_text(self) -> str | None:
         """The default as a file would write it."""
