@@ -161,6 +161,17 @@ def test_rows_that_wait_are_not_compared_by_what_they_wait_for(database: Databas
 
 
 @BATCHES
+def test_the_first_one_gets_what_is_looked_up_among_rows_of_the_file(database: Database, batch_rows: int) -> None:
+    """In small batches the second one found the row that the first one had looked for in vain."""
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY, name text, heir int UNIQUE REFERENCES t)")
+    heir = Lookup("t", by="name")
+    importer = declared("t", key="id", on_match=Update(), id=Integer(required=True), name_=Text(), heir=heir)
+    result = imported(database, importer, "id,name,heir\n1,A,C\n2,C,\n3,B,C\n", batch_rows)
+    assert result.told == ["created", "created", "failed UNIQUE_VIOLATION"]
+    assert result.values("id", "heir") == [(1, 2), (2, None)]
+
+
+@BATCHES
 @pytest.mark.parametrize("kind", ["text", "numeric"])
 def test_keys_that_we_compare_beside_values_that_only_postgres_does(
     database: Database, kind: str, batch_rows: int

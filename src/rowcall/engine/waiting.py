@@ -199,6 +199,10 @@ def _looked_up(
 
 
 def _must_be_known(work: Work, name: str) -> bool:
-    """Whether what a row changes can't be told until this look-up is made: it counts for which row it is."""
+    """Whether what a row changes can't be told until this look-up is made: it counts for which row it is.
+
+    Nor which of two rows gets a value that only one can have: that would be the one whose batch comes later.
+    """
     column = work.importer.fields[name].column
-    return bool(work.layout.version) or column in _made_of(work).union(*work.layout.keys)
+    unique = (one.columns for one in (*work.target.unique, *work.target.odd_unique))
+    return bool(work.layout.version) or column in _made_of(work).union(*work.layout.keys, *unique)
