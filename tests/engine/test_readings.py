@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 import xlsxwriter
 
-from rowcall import Date, DateTime, Decimal, Final, Integer, Text
+from rowcall import Date, DateTime, Decimal, Final, Integer, Text, rule
 from rowcall.formats import ReadOptions
 from rowcall.model import Code
 from rowcall.store.db import Database
@@ -192,6 +192,25 @@ def test_workbooks_bring_dates_numbers_and_cells_with_errors(database: Database)
         (1, dt.date(2024, 3, 1), Exact("1.234"), "0012"),
         (3, dt.date(2024, 3, 3), Exact("1.234"), "y"),
     ]
+
+
+def test_a_cell_with_an_error_is_told_once_and_silences_the_rules_that_look_at_it(database: Database) -> None:
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY, name text NOT NULL, amount int, code text)")
+    out = BytesIO()
+    workbook: Any = xlsxwriter.Workbook  # its types are partly unknown
+    with workbook(out) as book:
+        sheet = book.add_worksheet()
+        sheet.write_row(0, 0, ["ID", "Name", "Amount", "Code"])
+        sheet.write_row(1, 0, [1, "Ann", 7, ""])
+        sheet.write_formula(1, 1, "=NA()", value="#N/A")
+        sheet.write_formula(1, 2, "=1/0", value="#DIV/0!")
+    positive = rule(field="amount", code="NOT_POSITIVE", message="Not positive.")(lambda _: pl.col("amount") > 0)
+    importer = declared(
+        "t", id=Integer(), name_=Text(), amount=Integer(default=0), code=Text(required=True), positive=positive
+    )
+    result = run_import(database, importer, out.getvalue(), file_name="rows.xlsx")
+    assert result.told == ["failed CELL_ERROR CELL_ERROR REQUIRED"]
+    assert [issue.field for issue in result.outcomes[1].issues] == ["name", "amount", "code"]
 
 
 def test_records_that_cannot_be_read_fail_with_their_line(database: Database) -> None:

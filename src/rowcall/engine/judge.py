@@ -118,19 +118,17 @@ def judge_rows(
     unresolved, silent = _without_scope(work, unresolved, pl.concat([unresolved, unusable]))
     if silent.height:
         awaited = silent if awaited is None else pl.concat([awaited, silent])
+    without_value = pl.concat([unusable, unresolved])
     verified = verify(
         work.importer,
         texts,
         readings=work.readings,
         limits=work.limits,
-        unresolved=unresolved if unresolved.height else None,
+        unresolved=without_value if without_value.height else None,
         awaited=awaited,
     )
-    good, issues = verified.frame, verified.issues
-    if unusable.height:
-        good = good.filter(~pl.col("number").is_in(unusable["number"].implode()))
-        issues = pl.concat([unusable, issues])
-    failed = failures(issues, work.lookups)
+    good = verified.frame
+    failed = failures(verified.issues, work.lookups)
     if lost.height:
         lost = lost.filter(pl.col("row_number").is_in(good["number"].implode()))
         good = good.filter(~pl.col("number").is_in(lost["row_number"].implode()))

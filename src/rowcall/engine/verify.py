@@ -55,8 +55,8 @@ def verify(
 ) -> Verified:
     """Verify rows of texts: `number`, and a String column for each field that the file has.
 
-    Lookup fields are resolved already; those that could not be are null, with their issue in `unresolved`, or in
-    `awaited` if they are not held against the row.
+    Lookup fields are resolved already; those that could not be are null, as are cells that the reader found no value
+    in, with their issue in `unresolved`, or in `awaited` if they are not held against the row.
     """
     rows = rows.rechunk()  # joined rows are in pieces, and Polars panics over columns that are cut differently
     steps = _steps(importer, tuple(rows.columns), frozenset(readings.items()), frozenset(limits.items()))
@@ -179,7 +179,7 @@ def _both(one: pl.DataFrame | None, other: pl.DataFrame | None) -> pl.DataFrame 
 
 
 def _lost(rows: pl.DataFrame, unresolved: pl.DataFrame | None) -> dict[str, pl.Series]:
-    """For each field with look-ups that found nothing, where they are."""
+    """For each field with cells or look-ups that came to nothing, where they are."""
     if unresolved is None or unresolved.is_empty():
         return {}
     parts = unresolved.partition_by("field", as_dict=True)
