@@ -77,6 +77,18 @@ def test_the_receipt_has_it_all_on_one_page(workspace: Workspace) -> None:
     assert "4 rows = 1 created + 0 updated + 0 unchanged + 0 skipped + 3 failed" in text
 
 
+def test_files_that_can_not_be_written_or_read_are_told_as_such(workspace: Workspace) -> None:
+    number = workspace.json("import", workspace.file(*_MESSY), "--into", "people", status=2)["number"]
+    nowhere = workspace.folder / "nowhere" / "file"
+    for asked in (("receipt", number), ("receipt", number, "--json"), ("scaffold", "people")):
+        done = workspace.run(*asked, "--out", nowhere)
+        told = f"WRITE_FAILED '{nowhere}' can't be written: No such file or directory.\nCreate the folder first.\n"
+        assert (done.status, done.err) == (1, told)
+    done = workspace.run("rejects", number, "--upload", nowhere)
+    assert done.status == 1
+    assert done.err.startswith(f"FILE_NOT_FOUND '{nowhere}' can't be opened: No such file or directory.")
+
+
 def test_the_receipt_of_a_dry_run_says_when_it_ended_and_who_had_it_done(workspace: Workspace) -> None:
     done = workspace.run("import", workspace.file(*_MESSY), "--into", "people", "--dry-run", "--json", USER="")
     text = workspace.run("receipt", json.loads(done.out)["number"]).out

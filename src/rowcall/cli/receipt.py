@@ -16,6 +16,7 @@ from rowcall.cli.jobs import coloured
 from rowcall.cli.options import AsJson
 from rowcall.cli.screen import WIDTH, document, screen, table, visible
 from rowcall.client.answers import Column, Dependents, Fingerprint, Receipt, UndoReceipt
+from rowcall.formats.output import write_errors_told
 from rowcall.model import State
 from rowcall.words import counted
 
@@ -47,7 +48,8 @@ def _write(text: str, out: Path | None) -> None:
     if out is None:
         sys.stdout.write(text)
     else:
-        out.write_text(text, encoding="utf-8")
+        with write_errors_told(repr(str(out))):
+            out.write_text(text, encoding="utf-8")
 
 
 # ------------------------------------------------------------------------------------------------------- for a person

@@ -10,6 +10,7 @@ from psycopg import Connection
 
 from rowcall.config import settings_from
 from rowcall.errors import Final
+from rowcall.formats.output import write_errors_told
 from rowcall.importer.scaffold import scaffold_schema, scaffold_table
 from rowcall.model import Code
 from rowcall.store.db import open_database
@@ -35,7 +36,8 @@ def scaffold(
     if out is None:
         sys.stdout.write(text)
     else:
-        out.write_text(text, encoding="utf-8")
+        with write_errors_told(repr(str(out))):
+            out.write_text(text, encoding="utf-8")
 
 
 def _from_schema(path: Path) -> str:

@@ -14,7 +14,7 @@ from psycopg import Connection
 from psycopg.sql import Identifier
 
 from rowcall.engine.corrections.edit import OPEN, lock_for_edit, plan_again
-from rowcall.errors import Final
+from rowcall.errors import FileRefused, Final
 from rowcall.formats import Batch, Limits, Reading, open_rows
 from rowcall.formats.reading import PointedOptions
 from rowcall.importer import Importer
@@ -74,8 +74,12 @@ def titles_of(headers: Sequence[str]) -> list[str]:
 
 def open_returned(path: Path, name: str, limits: Limits) -> Reading:
     """A workbook, or a CSV file of it, that is brought back: the first sheet, its header in the first line."""
-    with path.open("rb") as file:
-        sheet = 1 if file.read(2) in _SHEETS else None
+    try:
+        with path.open("rb") as file:
+            sheet = 1 if file.read(2) in _SHEETS else None
+    except OSError as error:
+        told = f"{str(path)!r} can't be opened: {error.strerror}."
+        raise FileRefused(Code.FILE_NOT_FOUND, told, hint="Check the path.") from error
     return open_rows(path, PointedOptions(header=1, sheet=sheet, ragged="pad", point=_POINT, limits=limits), name=name)
 
 
