@@ -2,10 +2,13 @@
 
 import hashlib
 import json
+import os
 import signal
+import subprocess
 
 import pytest
 
+from .command import COMMAND
 from .workspace import COMMITTED, SLOW, Workspace
 
 pytestmark = pytest.mark.parametrize("shared_server", ["embedded18"], indirect=True)
@@ -142,6 +145,21 @@ def test_a_job_that_could_not_begin_is_kept_with_its_reason(workspace: Workspace
     assert "has failed before its first row: nothing was changed." in done.err
     [line] = [line for line in workspace.run("jobs").out.splitlines() if "FAILED" in line]
     assert "MISSING_COLUMNS" in line
+
+
+@pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- >&- 2>&-"])
+def test_standard_files_that_are_closed_are_like_empty_ones(workspace: Workspace, closed: str) -> None:
+    file = workspace.file("email,name", "ann@example.org,Ann", "bob@example.org,")
+    environment = {**os.environ, **workspace.environment}
+    command = f'exec "$0" import "$1" --into people {closed}'
+    done = subprocess.run(
+        ["sh", "-c", command, COMMAND, file], capture_output=True, text=True, env=environment, check=False
+    )
+    assert (done.returncode, done.stderr) == (2, "")
+    assert workspace.json("jobs")[0]["counts"]["created"] == 1
+    command = f'exec "$0" import - --into people {closed}'
+    done = subprocess.run(["sh", "-c", command, COMMAND], stdin=subprocess.DEVNULL, env=environment, check=False)
+    assert done.returncode == 1
 
 
 def test_a_file_that_is_not_there(workspace: Workspace) -> None:

@@ -110,6 +110,7 @@ def _elsewhere() -> None:
 
 def main() -> None:
     """Run the command line. Exit code 0: done; 2: done, with errors in some rows; 1: failed."""
+    _open_what_is_closed()
     try:
         arguments = _arranged(sys.argv[1:])
         commands("".join(arguments[:1]))(arguments, standalone_mode=True)
@@ -123,6 +124,16 @@ def main() -> None:
         if failure.code == Code.INTERNAL_ERROR and os.environ.get("ROWCALL_DEBUG"):
             raise
         _fail(failure)
+
+
+def _open_what_is_closed() -> None:
+    """Have standard files that we were started without be the null device, and not what is opened next."""
+    for number, (name, mode) in enumerate({"stdin": "r", "stdout": "w", "stderr": "w"}.items()):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free: this one
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
 
 
 def _arranged(arguments: list[str]) -> list[str]:
