@@ -147,6 +147,22 @@ def test_a_job_that_could_not_begin_is_kept_with_its_reason(workspace: Workspace
     assert "MISSING_COLUMNS" in line
 
 
+def test_nobody_need_hear_of_it(workspace: Workspace) -> None:
+    file = workspace.file("email,name", "ann@example.org,Ann", "bob@example.org,")
+    reading, writing = os.pipe()
+    os.close(reading)  # as if it were done with what it wanted
+    asked = [COMMAND, "import", file, "--into", "people"]
+    with os.fdopen(writing, "wb") as unread:
+        environment = {**os.environ, **workspace.environment}
+        for more in ([], ["--json"]):
+            assert (
+                subprocess.run([*asked, *more], stdout=unread, stderr=unread, env=environment, check=False).returncode
+                == 2
+            )
+    (first, second) = workspace.json("jobs")
+    assert (second["counts"]["created"], first["counts"]["unchanged"]) == (1, 1)
+
+
 @pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- >&- 2>&-"])
 def test_standard_files_that_are_closed_are_like_empty_ones(workspace: Workspace, closed: str) -> None:
     file = workspace.file("email,name", "ann@example.org,Ann", "bob@example.org,")

@@ -1,12 +1,16 @@
-"""Tables of commands fit their screen, and keep what other commands ask for."""
+"""Tables of commands fit their screen, and keep what other commands ask for; what can't be told stops nothing."""
 
+import errno
+import sys
 from io import StringIO
 from uuid import uuid4
 
 import pytest
 from rich.console import Console
 
+from rowcall.cli import progress
 from rowcall.cli.screen import table
+from rowcall.model import Progress
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -19,3 +23,15 @@ def test_the_first_column_is_whole_however_narrow_the_screen(width: int) -> None
     lines = out.getvalue().splitlines()
     assert [each for each in ids if not any(each in line for line in lines)] == []
     assert max(len(line) for line in lines) <= width
+
+
+def test_progress_that_can_not_be_told_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(StringIO):
+        def write(self, s: str, /) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(progress, "_LINE_EVERY", 0)
+    monkeypatch.setattr(sys, "stderr", Full())
+    with progress.job_progress(quiet=False) as tell:
+        tell(Progress(phase="writing", rows=1, done=1, total=2))
+        tell(Progress(phase="writing", rows=2, done=2, total=2))

@@ -1,8 +1,9 @@
 """How an import ended: for a person, for a program, and as an exit code. The same wherever it was worked on."""
 
+import os
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -46,10 +47,8 @@ class End:
 def tell_end(end: End, failure: RowcallError | None, *, as_json: bool) -> NoReturn:
     """Tell how it ended, and end the command with the code that says the same."""
     job = end.job
-    if as_json:
-        sys.stdout.write(document(_document(end, failure)) + "\n")
-    elif failure is None:
-        _show(screen(), end)
+    if as_json or failure is None:
+        _tell(end, failure, as_json=as_json)
     elif job.counts.done:
         say(f"Job {job.number} has {job.counts.done:,} of {job.counts.rows:,} rows done.")
     elif job.state == State.FAILED:
@@ -57,6 +56,17 @@ def tell_end(end: End, failure: RowcallError | None, *, as_json: bool) -> NoRetu
     if failure:
         raise failure
     raise typer.Exit(_exit_code(job))
+
+
+def _tell(end: End, failure: RowcallError | None, *, as_json: bool) -> None:
+    try:
+        if as_json:
+            sys.stdout.write(document(_document(end, failure)) + "\n")
+        else:
+            _show(screen(), end)
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit):  # Rich ends the program where nobody reads; the exit code is to say it still
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def waits_for_submit(number: str, server: str | None = None) -> Final:
@@ -79,7 +89,8 @@ def failing(*, as_json: bool) -> Generator[None]:
 
 def say(text: str) -> None:
     """Tell a person something beside the output."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(text, markup=False)
+    with suppress(OSError):  # the work goes on, whether or not somebody can be told of it
+        sys.stderr.write(text + "\n")
 
 
 def _exit_code(job: Job) -> int:

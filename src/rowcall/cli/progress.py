@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -87,7 +87,8 @@ def _lines() -> Tell:
         percent = 100 * how.done // max(1, how.total)
         failed = f", {how.failed:,} failed" if how.failed else ""
         told = f"{how.phase} {percent} %: {how.rows:,} rows, {pace.rate(how):,.0f} rows/s{failed}\n"
-        sys.stderr.write(told)
+        with suppress(OSError):  # the work goes on, whether or not somebody can be told of it
+            sys.stderr.write(told)
 
     return tell
 
