@@ -145,6 +145,14 @@ def test_what_is_told_after_a_correction_runs_the_row_though_it_was_skipped(work
     assert workspace.json("resume", number)["counts"]["created"] == 2
 
 
+def test_what_is_told_after_a_correction_that_is_not_enough_can_be_typed(workspace: Workspace) -> None:
+    file = workspace.file("email,name,born", "a@example.org,,2023-02-30")
+    number = workspace.json("import", file, "--into", "people", status=2)["number"]
+    told = workspace.run("edit", number, "1", "--set", "name=Ann").out.splitlines()
+    assert "  born: DATE_NOT_EXISTING" in told[-2]
+    assert told[-1] == f"Run corrected rows with: rowcall reprocess {number} --edited"
+
+
 def test_names_of_files_do_not_reach_the_terminal_as_they_are(workspace: Workspace) -> None:
     name = "a\x1b[2J\u202e[red]\n.csv"
     file = workspace.file("email,name\x1b[2J", "a@example.org,Ann", name=name)

@@ -63,8 +63,8 @@ def _show_edit(done: Edited, where: str) -> None:
         console.print(f"{literal(visible(name))}: [dim]{literal(short(before or '', _SHOWN))}[/] → {literal(now)}")
     console.print(f"Row {item.row:,} would be {done.status}." if done.alone else f"Row {item.row:,} is corrected.")
     for issue in done.issues:
-        where = f"{issue.field}: " if issue.field else ""
-        console.print(f"  [yellow]{literal(visible(f'{where}{issue.code} {issue.message}'))}[/]")
+        field = f"{issue.field}: " if issue.field else ""
+        console.print(f"  [yellow]{literal(visible(f'{field}{issue.code} {issue.message}'))}[/]")
     if "reprocess" in done.job.allowed:
         console.print(f"Run corrected rows with: rowcall reprocess {done.job.number} --edited{where}")
     else:
