@@ -121,6 +121,8 @@ def test_an_atomic_importer_takes_all_rows_or_none(workspace: Workspace) -> None
     [
         (("--into", "poeple"), "UNKNOWN_IMPORTER", "people"),
         (("--into", "people", "--map", "name"), "BAD_OPTION", "--map 'Header=field'"),
+        (("--into", "people", "--map", "when=name", "--map", "when=born"), "BAD_OPTION", "what 'when' is"),
+        (("--into", "people", "--set", "age=1", "--set", "age=2"), "BAD_OPTION", "what 'age' is"),
         (("--into", "people", "--map", "name="), "MISSING_COLUMNS", "Required by people and not in the file: name"),
         (("--into", "people", "--set", "nmae=x"), "BAD_MAPPING", "nmae"),
         (("--into", "people", "--map", "when=born"), "AMBIGUOUS_DATES", "--date-order dmy"),

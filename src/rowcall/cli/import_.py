@@ -155,6 +155,9 @@ def _values(option: str, shape: str, texts: Sequence[str] | None) -> dict[str, s
 def _require(option: str, shape: str, parts: Sequence[tuple[str, str]]) -> None:
     if not all(name and sign for name, sign in parts):
         raise Final(Code.BAD_OPTION, f"{option} is written so: {option} '{shape}'.")
+    names = [name for name, _ in parts]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise Final(Code.BAD_OPTION, f"{option} says more than once what {twice!r} is.", hint="Say it once.")
 
 
 def _with_reading(config: ImportConfig, read: ReadOptions) -> ImportConfig:
