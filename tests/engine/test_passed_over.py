@@ -71,3 +71,32 @@ def test_a_row_that_is_there_already_makes_no_room(database: Database) -> None:
     sql(database, "INSERT INTO t VALUES (1, 1, 'z')")
     result = run_import(database, IMPORTERS["fail"], "id,p,name\n1,1,a\n1,1,b\n")
     assert result.told == ["failed ALREADY_EXISTS", "failed DUPLICATE_IN_FILE"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "there"),
+    [
+        (  # 13, which the table would give it, is taken
+            "id,r\n4,130\n4,\n5,7\n",
+            ["created", "failed UNIQUE_VIOLATION", "updated"],
+            [(1, 13), (4, 130), (5, 7)],
+        ),
+        (
+            "id,r\n4,130\n4,6\n5,7\n5,13\n",
+            ["created", "failed UNIQUE_VIOLATION", "updated", "failed UNIQUE_VIOLATION"],
+            [(1, 13), (4, 130), (5, 7)],
+        ),
+    ],
+)
+@pytest.mark.parametrize(("batch_rows", "workers"), [(1, 3), (2, 1), (1_000, 1)])
+def test_a_row_that_was_passed_over_does_not_come_back(
+    database: Database, text: str, told: list[str], there: list[tuple[int, int]], batch_rows: int, workers: int
+) -> None:
+    sql(database, "CREATE TABLE t (id int PRIMARY KEY, r int NOT NULL DEFAULT 13 UNIQUE)")
+    sql(database, "INSERT INTO t VALUES (1, 13), (5, 6)")
+    importer = declared("t", key="id", on_match=Update(), id=Integer(required=True), r=Integer())
+    planned = preview(database, importer, text, batch_rows=batch_rows)
+    assert planned.told == told
+    assert run_import(database, importer, text, dry_run=True, batch_rows=batch_rows, workers=workers).told == told
+    assert submit(database, importer, planned.job).told == told
+    assert sql(database, "SELECT * FROM t ORDER BY id") == there

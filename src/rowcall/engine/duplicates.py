@@ -352,7 +352,9 @@ def _good(
         hopeful = set(one.fields).isdisjoint(work.own_lookups)
         good = as_written(work, judge_rows(connection, work, rows, NO_OUTCOMES, hopeful=hopeful, asking=asking).good)
         lost = connection.execute(
-            "SELECT row_number FROM rowcall.duplicate WHERE job_id = %s AND row_number = ANY(%s)", [work.job.id, some]
+            "SELECT row_number FROM rowcall.duplicate "
+            "WHERE job_id = %s AND row_number = ANY(%s) AND winner <> row_number",
+            [work.job.id, some],
         ).fetchall()
         if lost:
             good = good.filter(~pl.col("number").is_in([number for (number,) in lost]))

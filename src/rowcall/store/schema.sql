@@ -327,7 +327,8 @@ CREATE TABLE rowcall.batch (
 CREATE INDEX batch_pending ON rowcall.batch (job_id, number) WHERE state = 'pending';
 CREATE INDEX batch_flagged ON rowcall.batch (updated_at) WHERE failed > 0 OR state = 'pending';
 
--- Rows that lose against another row of their file, decided before any is committed.
+-- Rows that lose against another row of their file, decided before any is committed. A row with itself for a winner was
+-- refused, and another one counts in its place.
 CREATE TABLE rowcall.duplicate (
     job_id      uuid NOT NULL REFERENCES rowcall.job ON DELETE CASCADE,
     row_number  bigint NOT NULL,

@@ -48,7 +48,7 @@ ORDER BY row_number LIMIT %(most)s
 -- Those of some rows that lost against another row of the file which was corrected since, with that one.
 SELECT d.row_number, d.winner FROM rowcall.duplicate d
 CROSS JOIN LATERAL (SELECT FROM rowcall.row_edit e WHERE e.job_id = d.job_id AND e.row_number = d.winner OFFSET 0) e
-WHERE d.job_id = %(id)s AND d.row_number = ANY (%(numbers)s)
+WHERE d.job_id = %(id)s AND d.row_number = ANY (%(numbers)s) AND d.winner <> d.row_number
 
 -- row_to_edit --
 -- A row with what became of it.

@@ -60,13 +60,15 @@ WHERE x.job_id = %(id)s AND x.last_row >= %(first)s AND x.first_row <= %(last)s 
   AND b.job_id = x.job_id AND b.number = x.number
 
 -- failed_for_want --
--- Rows that failed because a row of the same table was not there, or not yet changed. Those that wait are left out.
+-- Rows that failed because a row of the same table was not there, or not yet changed. Those that wait are left out, and
+-- those in whose place another one counts.
 SELECT row_number FROM rowcall.outcome o
 WHERE job_id = %(id)s AND status = 'failed' AND row_number > %(after)s AND EXISTS (
     SELECT FROM jsonb_array_elements(issues) i
     WHERE (i->>'code' = 'NOT_FOUND' AND i->>'field' = ANY (%(lookups)s::text[]))
         OR (i->>'code' IN ('FOREIGN_KEY_VIOLATION', 'UNIQUE_VIOLATION') AND i->'metadata'->>'constraint' = ANY (%(constraints)s::text[])))
     AND (SELECT true FROM rowcall.waiting w WHERE w.job_id = o.job_id AND w.row_number = o.row_number) IS NULL
+    AND (SELECT true FROM rowcall.duplicate d WHERE d.job_id = o.job_id AND d.row_number = o.row_number AND d.winner = d.row_number) IS NULL
 ORDER BY row_number LIMIT %(most)s
 
 -- passed_over --
@@ -74,24 +76,31 @@ ORDER BY row_number LIMIT %(most)s
 SELECT EXISTS (
     SELECT FROM rowcall.duplicate d
     CROSS JOIN LATERAL (SELECT * FROM rowcall.outcome w WHERE w.job_id = d.job_id AND w.row_number = d.winner OFFSET 0) w
-    WHERE d.job_id = %(id)s AND d.fields = %(key)s::text[] AND w.status = 'failed' AND NOT w.issues @> '[{"code": "ALREADY_EXISTS"}]')
+    WHERE d.job_id = %(id)s AND d.fields = %(key)s::text[] AND d.winner <> d.row_number
+      AND w.status = 'failed' AND NOT w.issues @> '[{"code": "ALREADY_EXISTS"}]')
 
 -- hands_over --
 -- Whether any of some rows lost against one that is refused.
 SELECT EXISTS (
     SELECT FROM rowcall.duplicate
-    WHERE job_id = %(id)s AND row_number = ANY (%(numbers)s) AND fields = %(key)s::text[] AND winner = ANY (%(refused)s))
+    WHERE job_id = %(id)s AND row_number = ANY (%(numbers)s) AND fields = %(key)s::text[] AND winner <> row_number
+      AND winner = ANY (%(refused)s))
 
 -- pass_over --
 -- Of rows that lost against one that was refused, let the next best one win; these and the others that lose against it.
+-- The refused one is out for good: with itself for a winner it is not tried again.
 WITH lost AS MATERIALIZED (
-    SELECT d.ctid AS tid, d.row_number,
+    SELECT d.ctid AS tid, d.row_number, d.winner,
            CASE WHEN d.winner < min(d.row_number) OVER equal THEN min(d.row_number) OVER equal
                 ELSE max(d.row_number) OVER equal END AS next
     FROM rowcall.duplicate d
     CROSS JOIN LATERAL (SELECT * FROM rowcall.outcome w WHERE w.job_id = d.job_id AND w.row_number = d.winner OFFSET 0) w
-    WHERE d.job_id = %(id)s AND d.fields = %(key)s::text[] AND w.status = 'failed' AND NOT w.issues @> '[{"code": "ALREADY_EXISTS"}]'
+    WHERE d.job_id = %(id)s AND d.fields = %(key)s::text[] AND d.winner <> d.row_number
+      AND w.status = 'failed' AND NOT w.issues @> '[{"code": "ALREADY_EXISTS"}]'
     WINDOW equal AS (PARTITION BY d.winner)
+), out AS (
+    INSERT INTO rowcall.duplicate (job_id, row_number, winner, fields, refused)
+    SELECT DISTINCT %(id)s::uuid, winner, winner, %(key)s::text[], true FROM lost ON CONFLICT DO NOTHING
 ), winning AS (
     DELETE FROM rowcall.duplicate
     WHERE job_id = %(id)s AND row_number = ANY (ARRAY(SELECT row_number FROM lost WHERE row_number = next)) RETURNING row_number

@@ -85,4 +85,4 @@ WHERE job_id = %(id)s AND row_number BETWEEN %(first)s AND %(last)s AND attempt 
 -- batch_duplicates --
 -- Rows of a batch that lost against another row of the file.
 SELECT row_number, winner, fields, refused FROM rowcall.duplicate
-WHERE job_id = %(id)s AND row_number BETWEEN %(first)s AND %(last)s ORDER BY row_number
+WHERE job_id = %(id)s AND row_number BETWEEN %(first)s AND %(last)s AND winner <> row_number ORDER BY row_number
