@@ -1,9 +1,13 @@
 """`rowcall jobs`, `rows`, `receipt`, `importers` and `migrate` as a user runs them."""
 
 import json
+import os
+import subprocess
+from pathlib import Path
 
 import pytest
 
+from .command import COMMAND
 from .workspace import Workspace
 
 pytestmark = pytest.mark.parametrize("shared_server", ["embedded18"], indirect=True)
@@ -163,3 +167,36 @@ def test_names_of_files_do_not_reach_the_terminal_as_they_are(workspace: Workspa
         assert "\x1b" not in done.out
         assert "\u202e" not in done.out
         assert r"a\x1b[2J\u202e[red]\n" in done.out
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure(workspace: Workspace) -> None:
+    number = workspace.json("import", workspace.many(range(2000)), "--into", "people")["number"]
+
+    def unread(*asked: str | Path) -> tuple[int, str]:
+        reading, writing = os.pipe()
+        os.close(reading)  # as `head` does when it has its lines
+        with os.fdopen(writing, "wb") as out:
+            environment = {**os.environ, **workspace.environment}
+            done = subprocess.run(
+                [COMMAND, *asked], stdout=out, stderr=subprocess.PIPE, text=True, env=environment, check=False
+            )
+        return done.returncode, done.stderr
+
+    file = workspace.folder / "people.csv"
+    for asked in (
+        ("jobs",),
+        ("jobs", "--json"),
+        ("rows", number),
+        ("rows", number, "--json"),
+        ("receipt", number),
+        ("inspect", file),
+        ("export", "people", "--format", "csv"),
+        ("export", "people", "--format", "xlsx"),
+        ("convert", file, "-"),
+        ("--help",),
+    ):
+        assert unread(*asked) == (0, ""), asked
+    assert unread("undo", number, "--yes") == (0, "")  # though what it tells first is not read
+    assert workspace.ask("SELECT count(*) FROM people") == [(0,)]
+    for more in ([], ["--json"]):
+        assert unread("undo", number, "--dry-run", *more)[0] == 1  # there is nothing to take back any more

@@ -1,6 +1,7 @@
 """The commands, and how their errors reach a person."""
 
 import os
+import select
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -8,8 +9,8 @@ from importlib.metadata import version
 from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
 
+from rowcall.cli.screen import beside, unread
 from rowcall.engine.failures import failure_of
 from rowcall.errors import Final, RequestRefused, RowcallError
 from rowcall.model import Code
@@ -112,18 +113,43 @@ def main() -> None:
     """Run the command line. Exit code 0: done; 2: done, with errors in some rows; 1: failed."""
     _open_what_is_closed()
     try:
+        _run()
+    finally:
+        for file in (sys.stdout, sys.stderr):
+            try:
+                file.flush()
+            except BrokenPipeError:  # at the very end, it would become the exit code
+                unread(file)
+
+
+def _run() -> None:
+    try:
         arguments = _arranged(sys.argv[1:])
         commands("".join(arguments[:1]))(arguments, standalone_mode=True)
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:  # whoever read our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    except Exception as error:
-        failure = failure_of(error)
-        if failure.code == Code.INTERNAL_ERROR and os.environ.get("ROWCALL_DEBUG"):
+    except SystemExit as left:
+        if not isinstance(left.__context__, BrokenPipeError):
             raise
-        _fail(failure)
+        _end_or_fail(left.__context__)  # Typer ends the program for it, in silence
+    except Exception as error:
+        _end_or_fail(error)
+
+
+def _end_or_fail(error: Exception) -> NoReturn:
+    if isinstance(error.__cause__ or error, BrokenPipeError) and _is_unread():
+        sys.exit(0)
+    failure = failure_of(error)
+    if failure.code == Code.INTERNAL_ERROR and os.environ.get("ROWCALL_DEBUG"):
+        raise error
+    _fail(failure)
+
+
+def _is_unread() -> bool:
+    """Whether whoever read our output has seen enough: other pipes break too, and that is a failure."""
+    output = select.poll()
+    output.register(sys.stdout.fileno(), 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in output.poll(0))
 
 
 def _open_what_is_closed() -> None:
@@ -148,7 +174,7 @@ def _arranged(arguments: list[str]) -> list[str]:
 
 
 def _fail(error: RowcallError) -> NoReturn:
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = beside()
     console.print(f"[bold red]{error.code}[/] ", end="")
     console.print(error.message, markup=False)
     hint = (error.command_hint if isinstance(error, RequestRefused) else "") or error.hint

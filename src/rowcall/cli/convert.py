@@ -6,11 +6,10 @@ from typing import Annotated
 
 import polars as pl
 import typer
-from rich.console import Console
 
 from rowcall.cli.options import AsJson, takes_read_options, write_format, write_options
 from rowcall.cli.progress import batches_with_progress
-from rowcall.cli.screen import document
+from rowcall.cli.screen import beside, tell
 from rowcall.errors import Final
 from rowcall.formats import (
     Batch,
@@ -62,7 +61,7 @@ def convert(
             for batch in batches_with_progress(reading, "converting"):
                 aside.add(batch, writer.write(batch.frame))
     if as_json:
-        sys.stdout.write(document(_counted(reading, writer, aside)) + "\n")
+        tell(_counted(reading, writer, aside))
     else:
         _tell(reading, writer, aside)
     if aside.count:
@@ -123,7 +122,7 @@ def _counted(reading: Reading, writer: Writer, aside: _Rejects) -> dict[str, obj
 
 
 def _tell(reading: Reading, writer: Writer, aside: _Rejects) -> None:
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = beside()
     counts = reading.counts
     left = counts.rows - writer.rows
     console.print(f"{counted(counts.rows, 'row')} = {writer.rows:,} written + {left:,} rejected")

@@ -1,6 +1,5 @@
 """`rowcall doctor`: is all well with Rowcall's surroundings, or with a job?"""
 
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
@@ -11,7 +10,7 @@ from rich.markup import escape as literal
 
 from rowcall.cli.desk import Server, client_of
 from rowcall.cli.options import AsJson
-from rowcall.cli.screen import document, screen, visible
+from rowcall.cli.screen import screen, tell, visible
 from rowcall.client import Client
 from rowcall.config import Settings, settings_from
 from rowcall.engine import surroundings
@@ -55,7 +54,7 @@ def doctor(
     else:
         findings = list(_verified(verify) if verify else _surroundings())
     if as_json:
-        sys.stdout.write(document({"ok": not _bad(findings), "findings": [_document(f) for f in findings]}) + "\n")
+        tell({"ok": not _bad(findings), "findings": [_document(f) for f in findings]})
     else:
         show(screen(), findings)
     if _bad(findings):

@@ -1,6 +1,5 @@
 """`rowcall edit`, `replace`, `rejects`: rows are corrected, one by one, many at once, or in a workbook."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,7 @@ from rich.markup import escape as literal
 from rowcall.cli.desk import Server, desk
 from rowcall.cli.moves import tell_job
 from rowcall.cli.options import AsJson
-from rowcall.cli.screen import document, screen, short, table, there, visible
+from rowcall.cli.screen import screen, short, table, tell, there, visible
 from rowcall.client.answers import Edited, Merged, Replaced, Replacement, View
 from rowcall.errors import Final
 from rowcall.model import Code
@@ -44,7 +43,7 @@ def edit(
         seen = at.item(job, row).revision
         done = at.undo_edits(job, row, revision=seen) if all_back else at.edit(job, row, cells, revision=seen)
     if as_json:
-        sys.stdout.write(document(done) + "\n")
+        tell(done)
     else:
         _show_edit(done, there(server))
 
@@ -91,7 +90,7 @@ def replace(
         counted = at.replace(job, what)
         done = at.replace(job, what, token=counted.token) if yes and counted.rows else counted
     if as_json:
-        sys.stdout.write(document(done) + "\n")
+        tell(done)
     else:
         _show_replaced(counted, done, there(server))
 
@@ -141,7 +140,7 @@ def rejects(
 
 def _tell_written(job: str, out: Path, where: str, *, as_json: bool) -> None:
     if as_json:
-        sys.stdout.write(document({"job": job, "file": str(out), "bytes": out.stat().st_size}) + "\n")
+        tell({"job": job, "file": str(out), "bytes": out.stat().st_size})
         return
     back = f"rowcall rejects {job} --upload FILE{where}"
     screen().print(f"Written to {literal(str(out))}. Bring it back with: {back}", soft_wrap=True)
@@ -149,7 +148,7 @@ def _tell_written(job: str, out: Path, where: str, *, as_json: bool) -> None:
 
 def _tell_merged(done: Merged, *, as_json: bool) -> None:
     if as_json:
-        sys.stdout.write(document(done) + "\n")
+        tell(done)
         return
     console = screen()
     became = f"{done.changed:,} changed, {done.unchanged:,} as they were, {done.refused:,} refused"

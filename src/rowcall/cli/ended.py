@@ -1,6 +1,5 @@
 """How an import ended: for a person, for a program, and as an exit code. The same wherever it was worked on."""
 
-import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -13,7 +12,7 @@ from rich.markup import escape as literal
 
 from rowcall.cli.jobs import coloured
 from rowcall.cli.rows import issues_table
-from rowcall.cli.screen import document, screen, there, visible
+from rowcall.cli.screen import screen, tell, there, visible
 from rowcall.client.answers import Fingerprint, Item, Job
 from rowcall.engine.failures import failure_document, failure_of
 from rowcall.errors import Final, RowcallError
@@ -59,14 +58,10 @@ def tell_end(end: End, failure: RowcallError | None, *, as_json: bool) -> NoRetu
 
 
 def _tell(end: End, failure: RowcallError | None, *, as_json: bool) -> None:
-    try:
-        if as_json:
-            sys.stdout.write(document(_document(end, failure)) + "\n")
-        else:
-            _show(screen(), end)
-        sys.stdout.flush()
-    except (BrokenPipeError, SystemExit):  # Rich ends the program where nobody reads; the exit code is to say it still
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if as_json:
+        tell(_document(end, failure))
+    else:
+        _show(screen(), end)
 
 
 def waits_for_submit(number: str, server: str | None = None) -> Final:
@@ -83,7 +78,7 @@ def failing(*, as_json: bool) -> Generator[None]:
         yield
     except Exception as error:
         if as_json:
-            sys.stdout.write(document({"error": failure_document(failure_of(error))}) + "\n")
+            tell({"error": failure_document(failure_of(error))})
         raise
 
 

@@ -16,7 +16,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rowcall.cli.desk import Server, client_of, only_here
 from rowcall.cli.export_there import check_name, export_there, stream_there
 from rowcall.cli.options import AsJson, one_of, write_format, write_options
-from rowcall.cli.screen import document
+from rowcall.cli.screen import beside, document
 from rowcall.client.answers import ExportOrder, View
 from rowcall.config import settings_from
 from rowcall.errors import Final
@@ -125,7 +125,7 @@ def _tell(rows: int, out: str, kind: WriteFormat, *told: str, as_json: bool) -> 
 
 
 def _say(*lines: str) -> None:
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = beside()
     for line in lines:
         console.print(line, markup=False)
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape as literal
 
 from rowcall.cli.options import AsJson, one_of
-from rowcall.cli.screen import document, screen, table
+from rowcall.cli.screen import beside, document, screen, table
 from rowcall.config import settings_from
 from rowcall.errors import Final
 from rowcall.model import Code, Role, Scope
@@ -61,7 +61,7 @@ def create(
     if as_json:
         sys.stdout.write(document({"key": key, **_document(made)}) + "\n")
         return
-    Console(stderr=True, highlight=False, soft_wrap=True).print(
+    beside().print(
         f"A key of {made.account} ({made.role} of {made.organisation}): {', '.join(made.scopes)}; "
         f"{f'until {made.expires_at:%Y-%m-%d %H:%M} UTC' if made.expires_at else 'it does not expire'}. "
         "It is not kept and can't be shown again.",

@@ -1,6 +1,5 @@
 """`rowcall retention`: old jobs go, with their rows and files."""
 
-import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -9,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape as literal
 
 from rowcall.cli.options import AsJson
-from rowcall.cli.screen import document, screen, table
+from rowcall.cli.screen import screen, table, tell
 from rowcall.config import settings_from
 from rowcall.engine.retention import Removed, find_due, policy_of, remove_due
 from rowcall.importer.registry import load_registry
@@ -40,7 +39,7 @@ def retention(
             bind(connection, file_store(settings))
         removed = remove_due(database, settings, policy, stop=lambda: False)
     if as_json:
-        sys.stdout.write(document(_document(removed)) + "\n")
+        tell(_document(removed))
     else:
         _show(screen(), removed)
     if removed.failed:
@@ -51,7 +50,7 @@ def _tell_due(due: Sequence[Due], *, as_json: bool) -> None:
     if as_json:
         rows = sum(job.rows for job in due)
         told = {"jobs": [_job(job) for job in due], "rows": rows, "bytes": sum(job.bytes for job in due)}
-        sys.stdout.write(document({"dryRun": True, **told}) + "\n")
+        tell({"dryRun": True, **told})
         return
     console = screen()
     if not due:

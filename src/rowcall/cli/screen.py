@@ -1,6 +1,9 @@
 """How commands show things: one console, tables of single lines, JSON documents."""
 
+import os
+import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 import msgspec
 from rich.box import SIMPLE_HEAD
@@ -11,10 +14,36 @@ from rich.text import Text
 WIDTH = 120
 
 
+class _Screen(Console):
+    def on_broken_pipe(self) -> None:  # Rich's own ends the program, in the middle of its work and with its exit code
+        unread(sys.stderr if self.stderr else sys.stdout)
+
+
 def screen() -> Console:
     """Standard output; what isn't a terminal is 120 columns wide."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=WIDTH)
+    console = _Screen(highlight=False)
+    return console if console.is_terminal else _Screen(highlight=False, width=WIDTH)
+
+
+def beside() -> Console:
+    """Standard error, in lines as long as they are."""
+    return _Screen(stderr=True, highlight=False, soft_wrap=True)
+
+
+def tell(value: object) -> None:
+    """A JSON document on standard output."""
+    try:
+        sys.stdout.write(document(value) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:  # the exit code is to say it still
+        unread(sys.stdout)
+
+
+def unread(file: TextIO) -> None:
+    """Whoever read a standard file has seen enough: from now on it is the null device."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, file.fileno())
+    os.close(null)
 
 
 def table(

@@ -11,7 +11,7 @@ from rowcall.cli.desk import Desk, Server, desk
 from rowcall.cli.ended import failing
 from rowcall.cli.options import AsJson, one_of
 from rowcall.cli.receipt import show_dependents, show_undo
-from rowcall.cli.screen import document, screen, short, table
+from rowcall.cli.screen import screen, short, table, tell
 from rowcall.client.answers import UndoPreview, UndoReceipt, UndoSample, View
 from rowcall.errors import Final
 from rowcall.model import Code
@@ -73,7 +73,7 @@ def _ended(at: Desk, job: str) -> UndoReceipt:
 
 def _told(found: UndoPreview | UndoReceipt, *, as_json: bool) -> None:
     if as_json:
-        sys.stdout.write(document(found) + "\n")
+        tell(found)
 
 
 def _require_possible(seen: UndoPreview) -> None:
