@@ -155,6 +155,14 @@ def test_refusal_of_a_job_that_has_moved_on_since_tells_of_one_moment(
     assert (refused["state"], refused["allowed"]) == ("UPLOADED", ["pause", "cancel"])
 
 
+def test_refusal_over_http_tells_no_command_though_the_job_is_one_of_the_command_line(site: Site) -> None:
+    job = sent(site).json()
+    with site.database.connect() as connection:
+        connection.execute("UPDATE rowcall.job SET background = false")
+    refused = ask(site, job, "resume").json()
+    assert (refused["hint"], "commandHint" in refused) == ("Possible is: pause, cancel.", False)
+
+
 ARTICLES = "slug,title,body,author,status\n" + "".join(
     f"a-{n},T,B,{'ann' if n % 2 else 'eve'}@example.org,draft\n" for n in range(6)
 )

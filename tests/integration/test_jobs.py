@@ -157,6 +157,17 @@ def test_what_is_told_after_a_correction_that_is_not_enough_can_be_typed(workspa
     assert told[-1] == f"Run corrected rows with: rowcall reprocess {number} --edited"
 
 
+def test_a_preview_that_is_to_be_made_anew_tells_how_it_goes_on(workspace: Workspace) -> None:
+    number = workspace.json("import", workspace.many(range(3)), "--into", "previewed")["number"]
+    assert "Replaced" in workspace.run("replace", number, "--in", "name", "--find", "P1", "--with", "Q", "--yes").out
+    way_on = f"Possible is: pause, cancel. If nobody works on it, go on with: rowcall resume {number}\n"
+    for asked in (("submit", number), ("edit", number, "1", "--set", "name=Ann")):
+        refused = workspace.run(*asked)
+        assert (refused.status, refused.err.endswith(way_on)) == (1, True), refused.err
+    assert workspace.json("resume", number)["state"] == "VALIDATED"
+    assert workspace.json("submit", number)["counts"]["created"] == 3
+
+
 def test_names_of_files_do_not_reach_the_terminal_as_they_are(workspace: Workspace) -> None:
     name = "a\x1b[2J\u202e[red]\n.csv"
     file = workspace.file("email,name\x1b[2J", "a@example.org,Ann", name=name)

@@ -23,13 +23,11 @@ def as_of_now(request: Request, error: RowcallError) -> RowcallError:
             may = moves.possible(now, jobs.counts_of(connection, now), at.registry.find(now.importer))
     except (psycopg.Error, PoolTimeout, RowcallError):
         return error
-    hint, job = error.hint, None
+    hint, over_http, job = error.hint, error.over_http, None
     if isinstance(error, WrongState):
         job = error.job
-        if error.hint == moves.hint_of(error.allowed):
+        if (over_http or hint) == moves.hint_of(error.allowed):
             if error.state != now.state:  # it has moved on: what is possible now doesn't go with why it was refused
                 return error
-            hint = moves.hint_of(may)
-    return WrongState(
-        error.code, error.message, hint=hint, over_http=error.over_http, state=now.state, allowed=may, job=job
-    )
+            hint, over_http = moves.hint_of(may), ""
+    return WrongState(error.code, error.message, hint=hint, over_http=over_http, state=now.state, allowed=may, job=job)

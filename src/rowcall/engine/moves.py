@@ -94,7 +94,10 @@ def require(job: Job, name: str) -> None:
     if name not in may:
         waiting = f", and is to be {job.wish}led" if job.wish is Wish.CANCEL else ""
         told = f"Job {job.number} is {job.state}{waiting}; {name} is not possible now."
-        raise WrongState(Code.WRONG_STATE, told, hint=hint_of(may), state=job.state, allowed=may)
+        hint, over_http = hint_of(may), ""
+        if job.state in WORKING and not job.background:  # no worker takes it on
+            hint, over_http = f"{hint} If nobody works on it, go on with: rowcall resume {job.number}", hint
+        raise WrongState(Code.WRONG_STATE, told, hint=hint, over_http=over_http, state=job.state, allowed=may)
 
 
 def hint_of(may: Sequence[str]) -> str:
