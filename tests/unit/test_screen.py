@@ -2,14 +2,16 @@
 
 import errno
 import sys
+from datetime import UTC, datetime
 from io import StringIO
 from uuid import uuid4
 
 import pytest
 from rich.console import Console
 
-from rowcall.cli import progress
+from rowcall.cli import decisions, progress
 from rowcall.cli.screen import table
+from rowcall.client.answers.values import JobNamed, Named, ValueDecision
 from rowcall.model import Progress
 
 
@@ -23,6 +25,25 @@ def test_the_first_column_is_whole_however_narrow_the_screen(width: int) -> None
     lines = out.getvalue().splitlines()
     assert [each for each in ids if not any(each in line for line in lines)] == []
     assert max(len(line) for line in lines) <= width
+
+
+@pytest.mark.parametrize("width", [110, 111, 120])
+def test_decisions_tell_their_job_whole(width: int) -> None:
+    found = ValueDecision(
+        id=uuid4(),
+        importer="an_importer_of_a_long_name",
+        field="a_field_of_a_long_name",
+        value="v" * 60,
+        action="map",
+        target=Named(id="1", label="t" * 60),
+        decided_by="somebody@example.org",
+        decided_at=datetime.now(UTC),
+        job=JobNamed(id=uuid4(), number="BU202611190001"),
+    )
+    out = StringIO()
+    decisions._show(Console(file=out, width=width), [found])  # pyright: ignore[reportPrivateUsage] (its lines alone)
+    [*_, line] = out.getvalue().rstrip().splitlines()
+    assert ("BU202611190001" in line, str(found.id) in line, len(line) <= width) == (True, True, True)
 
 
 def test_progress_that_can_not_be_told_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,7 +54,8 @@ def _show(console: Console, found: list[ValueDecision]) -> None:
     }
     for name in ("job", "importer", "by") if console.width < _WIDE else ():
         del columns[name]
-    console.print(table(list(columns), list(zip(*columns.values(), strict=True)), whole=1, width=console.width))
+    whole = 2 if "job" in columns else 1  # other commands ask for its number
+    console.print(table(list(columns), list(zip(*columns.values(), strict=True)), whole=whole, width=console.width))
 
 
 def _value(decision: ValueDecision) -> str:
