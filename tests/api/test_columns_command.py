@@ -138,6 +138,10 @@ def test_x10_a_template_is_saved_used_and_deleted(site: Site, place: Place) -> N
     assert (early.status, "not settled" in early.err) == (1, True)
     place.run("map", first["number"], *SAID, "--confirm")
     place.go_on(first)
+    for name in ("a/b/c", "crm//x", "crm"):
+        other = place.run("templates", "save", name, "--job", first["number"])
+        told = f"A template is written SOURCE/VARIANT; {name!r} isn't."
+        assert (other.status, told in other.err) == (1, True), other.err
     saved = place.json("templates", "save", "crm/contacts", "--job", first["number"])
     assert (saved["sourceSystem"], saved["variant"], len(saved["columns"])) == ("crm", "contacts", 4)
     assert "crm/contacts" in place.run("templates", "list").out

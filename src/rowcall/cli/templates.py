@@ -59,8 +59,11 @@ def save(
     server: Server = None,
 ) -> None:
     """Save the settled columns of a job as a template. One of the same name is replaced."""
+    source, variant = template_name(name)
+    if "/" in variant:
+        raise Final(Code.BAD_OPTION, f"A template is written SOURCE/VARIANT; {name!r} isn't.", hint="Use one slash.")
     with desk(server) as at:
-        saved = at.save_template(job, *template_name(name))
+        saved = at.save_template(job, source, variant)
     if as_json:
         sys.stdout.write(document(saved) + "\n")
     else:
