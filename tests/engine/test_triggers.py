@@ -58,6 +58,8 @@ def test_a_commit_does_what_the_preview_said(database: Database) -> None:
             False,
         ),
         ("PERFORM pg_sleep(0); RETURN new;", True),
+        ("/* select * */ new.b := 1; /***/ RETURN new;", False),
+        ("/* one */ PERFORM 1 FROM t; /* two */ RETURN new;", True),
         ("INSERT INTO t VALUES (new.id + 1); RETURN NULL;", True),
         ("INSERT INTO noted (what) VALUES (new.b); RETURN new;", False),
         ("INSERT INTO noted VALUES (1, upper('x')); INSERT INTO noted (what) SELECT 1; RETURN new;", True),
@@ -143,6 +145,7 @@ def test_rows_to_which_a_trigger_gives_another_key_fail(database: Database, batc
     [
         ("IF new.a = 1 THEN RAISE EXCEPTION 'new.a := 1'; END IF; -- new.a := 2\n RETURN new;", set[str]()),
         ("new.a := new.id + 1; RETURN NEW;", {"a"}),
+        ("/* one */ new.a := 1; /** two **/ RETURN NEW;", {"a"}),
         ("IF new.a IS NULL THEN new.a = 1; END IF; RETURN new;", {"a"}),
         ('NEW . "Odd ""one""" := 1; RETURN new;', {'Odd "one"'}),
         ("new.list[1] := 1; RETURN new;", {"list"}),

@@ -116,7 +116,7 @@ WITH called AS (
            regexp_replace(w.whole, '\yinsert\s+into\s+[\w.]+\s*(\([^)]*\)\s*)?values\y', 'values', 'gi') AS body
     FROM pg_trigger g JOIN pg_proc f ON f.oid = g.tgfoid JOIN pg_language l ON l.oid = f.prolang, LATERAL (
         -- the body without comments, texts and what has the words of queries but asks nothing
-        SELECT regexp_replace(f.prosrc, '--[^\n]*|/\*.*?\*/|''[^'']*''|\ydistinct\s+from\y', ' ', 'gi') AS whole) w
+        SELECT regexp_replace(f.prosrc, '--[^\n]*|/\*([^*]|\*+[^*/])*\*+/|''[^'']*''|\ydistinct\s+from\y', ' ', 'gi') AS whole) w
     WHERE g.tgrelid IN (SELECT {oid}::oid UNION ALL SELECT relid FROM pg_partition_tree({oid}) WHERE relid IS NOT NULL)
         AND NOT g.tgisinternal AND g.tgenabled IN ('O', 'A') AND g.tgtype & 20 <> 0
 )
