@@ -140,6 +140,49 @@ def test_rows_to_which_a_trigger_gives_another_key_fail(database: Database, batc
     assert result.values("id") == ["a", "c", "there"]
 
 
+@pytest.mark.parametrize("batch_rows", [1, 2, 100])
+def test_a_key_that_another_row_of_the_batch_has_is_another_key(database: Database, batch_rows: int) -> None:
+    sql(database, LOWERS.replace("new.b := lower(new.b)", "new.id := lower(new.id)"))
+    importer = declared("t", key="id", on_match=Update(), **TEXTS)
+    told = ["failed ROW_REFUSED", "created", "created", "failed UNIQUE_VIOLATION"]
+    text = "id,b,c\nB,1,p\nb,2,q\nc,3,r\nC,4,s\n"
+    assert preview(database, importer, text, batch_rows=batch_rows).told == told
+    result = run_import(database, importer, text, batch_rows=batch_rows)
+    assert result.told == told
+    assert result.values("id", "b") == [("b", "2"), ("c", "3"), ("there", "x")]
+
+
+@pytest.mark.parametrize("batch_rows", [1, 2, 100])
+def test_rows_that_change_keys_with_each_other_fail(database: Database, batch_rows: int) -> None:
+    sql(database, TABLE)
+    sql(
+        database,
+        """
+        CREATE FUNCTION swaps() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN new.id := 5 - new.id; RETURN new; END $$;
+        CREATE TRIGGER swaps BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION swaps()
+        """,
+    )
+    result = run_import(database, UPSERTS, "id,b\n1,1\n4,2\n", batch_rows=batch_rows)
+    assert result.told == ["failed ROW_REFUSED"] * 2
+    assert not result.rows
+
+
+@pytest.mark.parametrize("batch_rows", [1, 2, 100])
+def test_updated_rows_to_which_a_trigger_gives_another_key_fail(database: Database, batch_rows: int) -> None:
+    sql(
+        database,
+        LOWERS.replace("new.b := lower(new.b)", "new.id := lower(new.id)").replace("INSERT OR UPDATE", "UPDATE"),
+    )
+    sql(database, "INSERT INTO t VALUES ('A', 'a', 'a')")
+    importer = declared("t", key="id", on_match=Update(), **TEXTS)
+    text = "id,b,c\nA,1,p\nthere,y,s\nN,3,r\n"
+    told = ["failed ROW_REFUSED", "updated", "created"]
+    assert preview(database, importer, text, batch_rows=batch_rows).told == told
+    result = run_import(database, importer, text, batch_rows=batch_rows)
+    assert result.told == told
+    assert result.values("id", "b") == [("A", "a"), ("N", "3"), ("there", "y")]
+
+
 @pytest.mark.parametrize(
     ("body", "meddled"),
     [

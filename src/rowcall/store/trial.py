@@ -101,21 +101,21 @@ def _writing(layout: Layout) -> Composed:
 _WRITING = SQL("""
             DECLARE
                 rowcall_to_create bigint; rowcall_to_update bigint; rowcall_created bigint; rowcall_updated bigint;
-                rowcall_left bigint;
+                rowcall_strayed bigint; rowcall_left bigint;
             BEGIN
                 {counting} INTO rowcall_to_create, rowcall_to_update;
-                rowcall_created := 0; rowcall_updated := 0;
+                rowcall_created := 0; rowcall_updated := 0; rowcall_strayed := 0;
                 IF NOT {updates} THEN rowcall_to_update := 0; END IF;
                 IF rowcall_to_create > 0 AND rowcall_to_update > 0 THEN
-                    {both} INTO rowcall_created, rowcall_updated;
+                    {both} INTO rowcall_created, rowcall_updated, rowcall_strayed;
                 ELSIF rowcall_to_create > 0 THEN
-                    {creating} INTO rowcall_created, rowcall_updated;
+                    {creating} INTO rowcall_created, rowcall_updated, rowcall_strayed;
                 ELSIF rowcall_to_update > 0 THEN
-                    {updating} INTO rowcall_created, rowcall_updated;
+                    {updating} INTO rowcall_created, rowcall_updated, rowcall_strayed;
                 END IF;
                 rowcall_left := 0;
                 IF rowcall_updated < rowcall_to_update THEN {left} INTO rowcall_left; END IF;
-                IF rowcall_created < rowcall_to_create OR rowcall_left > 0 THEN
+                IF rowcall_created < rowcall_to_create OR rowcall_strayed > 0 OR rowcall_left > 0 THEN
                     RAISE EXCEPTION 'dropped' USING ERRCODE = {dropped};
                 END IF;
             END;

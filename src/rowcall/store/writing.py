@@ -1,6 +1,6 @@
 """From the temporary table into the target: creating, updating, and an outcome for each row."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -34,8 +34,8 @@ def write(connection: Connection[Any], layout: Layout, numbers: Sequence[int] | 
     if not to_create and not to_update:
         return 0
     done = connection.execute(writing(layout, only, create=to_create > 0, update=to_update > 0)).fetchone()
-    created, updated = done or (0, 0)
-    if created < to_create:
+    created, updated, strayed = done or (0, 0, 0)
+    if created < to_create or strayed:
         raise Dropped
     return _left_out(connection, layout, only, to_update - updated) if updated < to_update else 0
 
@@ -49,27 +49,38 @@ def counting(layout: Layout, only: Composable) -> Composed:
 
 
 def writing(layout: Layout, only: Composable, *, create: bool, update: bool) -> Composed:
-    """Create and update, and say how many of each.
+    """Create and update, and say how many of each, and how many of them have another key than they were to have.
 
     One statement, so that triggers and foreign keys see the target when all of it is there.
     """
-    nothing = SQL("SELECT 0 AS number WHERE false")
+    nothing = SQL("SELECT false AS strayed WHERE false")
+    update = update and bool(layout.compared)
+    strayed = [SQL("0"), *_strayed(layout, only, create=create, update=update)]
     return SQL(
         "WITH {changed}, created AS ({created}), updated AS ({updated}) "
-        "SELECT (SELECT count(*) FROM created t{as_staged}), (SELECT count(*) FROM updated)"
+        "SELECT (SELECT count(*) FROM created), (SELECT count(*) FROM updated), {strayed}"
     ).format(
         changed=_changed_rows(only),
         created=_creating(layout, only) if create else nothing,
-        updated=_updating(layout) if update and layout.compared else nothing,
-        as_staged=_as_staged(layout) if create and layout.target.keys_change else SQL(""),
+        updated=_updating(layout) if update else nothing,
+        strayed=SQL(" + ").join(strayed),
     )
 
 
-def _as_staged(layout: Layout) -> Composed:
-    """That a row which was created has the key that it was to have, by which its outcome names it."""
-    columns = [layout.target.columns[name] for name in layout.target.primary_key]
-    same = SQL(" AND ").join(each.equal(Identifier("s", each.name), Identifier("t", each.name)) for each in columns)
-    return SQL(" WHERE EXISTS (SELECT FROM {} s WHERE {})").format(STAGE, same)
+def _strayed(layout: Layout, only: Composable, *, create: bool, update: bool) -> Iterator[Composable]:
+    """How many rows don't have the key by which their outcome names them, where a trigger may have changed it."""
+    if not layout.target.keys_change:
+        return
+    if create:
+        columns = [layout.target.columns[name] for name in layout.target.primary_key]
+        same = SQL(" AND ").join(each.equal(Identifier("s", each.name), Identifier("t", each.name)) for each in columns)
+        yield SQL(
+            "(SELECT count(*) FROM (SELECT *, row_number() OVER () AS rowcall_place FROM created) t "
+            "JOIN (SELECT s.*, row_number() OVER (ORDER BY s.rowcall_number) AS rowcall_place FROM {coming}) s "
+            "USING (rowcall_place) WHERE ({same}) IS NOT TRUE)"
+        ).format(coming=_coming(layout, only), same=same)
+    if update:
+        yield SQL("(SELECT count(*) FROM updated WHERE strayed)")
 
 
 def _new_version(layout: Layout) -> SQL:
@@ -78,20 +89,22 @@ def _new_version(layout: Layout) -> SQL:
 
 
 def _creating(layout: Layout, only: Composable) -> Composed:
-    written = SQL(", ").join(map(Identifier, layout.staged))
     return SQL(
-        "INSERT INTO {target} ({written}) OVERRIDING SYSTEM VALUE SELECT {written} FROM {stage} s "
-        "WHERE NOT EXISTS (SELECT FROM {match} m WHERE m.number = s.rowcall_number AND NOT {new}){only} "
+        "INSERT INTO {target} ({written}) OVERRIDING SYSTEM VALUE SELECT {written} FROM {coming} "
         "ORDER BY s.rowcall_number RETURNING {told}"
     ).format(
         target=layout.target.identifier,
-        written=written,
-        stage=STAGE,
-        match=MATCH,
-        new=_new_version(layout),
-        only=only,
+        written=SQL(", ").join(map(Identifier, layout.staged)),
+        coming=_coming(layout, only),
         told=SQL(", ").join(map(Identifier, layout.target.primary_key)) if layout.target.keys_change else SQL("1"),
     )
+
+
+def _coming(layout: Layout, only: Composable) -> Composed:
+    """The staged rows that are to be created."""
+    return SQL(
+        "{stage} s WHERE NOT EXISTS (SELECT FROM {match} m WHERE m.number = s.rowcall_number AND NOT {new}){only}"
+    ).format(stage=STAGE, match=MATCH, new=_new_version(layout), only=only)
 
 
 _SEEN = SQL("t.ctid = s.rowcall_tid AND t.tableoid = s.rowcall_part AND t.xmin = s.rowcall_stamp")
@@ -101,7 +114,7 @@ _SEEN = SQL("t.ctid = s.rowcall_tid AND t.tableoid = s.rowcall_part AND t.xmin =
 def _changed_rows(only: Composable) -> Composed:
     return SQL(
         "changed AS MATERIALIZED ("
-        "SELECT s.*, m.tid AS rowcall_tid, m.part AS rowcall_part, m.stamp AS rowcall_stamp "
+        "SELECT s.*, m.tid AS rowcall_tid, m.part AS rowcall_part, m.stamp AS rowcall_stamp, m.key AS rowcall_found "
         "FROM {match} m JOIN {stage} s ON s.rowcall_number = m.number WHERE m.changed{only})"
     ).format(match=MATCH, stage=STAGE, only=only)
 
@@ -110,8 +123,8 @@ def _updating(layout: Layout) -> Composed:
     assignments = SQL(", ").join(
         SQL("{} = {}").format(Identifier(name), new_value(layout, name)) for name in layout.compared
     )
-    return SQL("UPDATE {} t SET {} FROM changed s WHERE {} RETURNING 1").format(
-        layout.target.identifier, assignments, _SEEN
+    return SQL("UPDATE {} t SET {} FROM changed s WHERE {} RETURNING {} <> s.rowcall_found AS strayed").format(
+        layout.target.identifier, assignments, _SEEN, key_of(layout, "t")
     )
 
 
