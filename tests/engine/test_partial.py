@@ -70,6 +70,16 @@ def test_a_blank_leaves_what_is_there(database: Database, batch_rows: int) -> No
     assert result.issue(3).message == "product has no such row yet, and a new one needs price."
 
 
+@pytest.mark.parametrize("batch_rows", [1, 100])
+def test_all_that_a_new_row_needs_is_told_at_once(database: Database, batch_rows: int) -> None:
+    sql(database, PRODUCT)
+    text = "sku,name,price\na,Ambos,\nd,Dowel,\ne,,\n,Egg,7\n"
+    result = run_import(database, ALL, text, batch_rows=batch_rows)
+    assert result.told == ["updated", *["failed REQUIRED"] * 3]
+    assert [result.issue(row).field for row in (2, 3, 4)] == ["ean, price", "ean, name, price", "sku, ean"]
+    assert result.issue(3).message == "product has no such row yet, and a new one needs ean, name, price."
+
+
 def test_a_row_without_its_only_key_is_told_so(database: Database) -> None:
     sql(database, PRODUCT)
     assert run_import(database, PRICES, "sku,price\n,1\na,2\n").told == ["failed REQUIRED", "updated"]

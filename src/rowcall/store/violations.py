@@ -1,6 +1,6 @@
 """What the constraints of a target would refuse of the staged rows, asked of each constraint set-wise."""
 
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -106,17 +106,21 @@ def _overwritten(layout: Layout, columns: list[str]) -> bool:
     return bool(layout.version) or set(columns) <= known
 
 
-def _missing(connection: Connection[Any], layout: Layout, full: Set[str]) -> Iterator[Violation]:
+def _missing(connection: Connection[Any], layout: Layout, full: Set[str]) -> list[Violation]:
     """New rows without values that they need. Where those that are there need them, too, that was seen to before."""
-    needed = [column for column in layout.target.columns.values() if column.needed and not column.generated]
-    asked = [column.name for column in needed if column.name not in {*full, *layout.target.meddled}]
-    new = SQL("SELECT s.rowcall_number FROM {} s WHERE NOT {}").format(STAGE, _MATCHED)
-    if absent := [name for name in asked if name not in layout.staged]:
-        yield Violation(_all_numbers(connection, new), "missing", "", absent)
-    for name in asked:
-        if name in layout.staged:
-            blank = SQL("{} AND s.{} IS NULL").format(new, Identifier(name))
-            yield Violation(_all_numbers(connection, blank), "missing", "", [name])
+    needed = [column.name for column in layout.target.columns.values() if column.needed and not column.generated]
+    asked = [name for name in needed if name not in {*full, *layout.target.meddled, layout.version}]
+    if not asked:
+        return []
+    lacking = [SQL("s.{} IS NULL").format(Identifier(name)) if name in layout.staged else SQL("true") for name in asked]
+    named = [
+        SQL("CASE WHEN {} THEN {} END").format(lacks, Value(name)) for lacks, name in zip(lacking, asked, strict=True)
+    ]
+    select = SQL(
+        "SELECT array_agg(s.rowcall_number), array_remove(ARRAY[{}]::text[], NULL) AS lacking FROM {} s "
+        "WHERE NOT {} AND ({}) GROUP BY lacking"
+    ).format(SQL(", ").join(named), STAGE, _MATCHED, SQL(" OR ").join(lacking))
+    return [Violation(numbers, "missing", "", columns) for numbers, columns in connection.execute(select)]
 
 
 def _foreign(connection: Connection[Any], ask: _Asking, layout: Layout, key: ForeignKey) -> Violation:
