@@ -1,8 +1,10 @@
 """Files that bring some columns of rows that are there: a new row needs all that the table demands."""
 
+from typing import Any
+
 import pytest
 
-from rowcall import Decimal, Importer, Integer, Skip, Text, Update
+from rowcall import Decimal, Importer, Integer, RowOutcome, Skip, Status, Text, Update, WholeFileImporter
 from rowcall.errors import Final
 from rowcall.model import Code, Mode
 from rowcall.store.db import Database
@@ -99,6 +101,23 @@ def test_rows_that_are_only_created_need_all_columns(database: Database) -> None
     assert missing.value.code == Code.MISSING_COLUMNS
     told = ["failed ALREADY_EXISTS", "failed REQUIRED", "failed ALREADY_EXISTS"]
     assert run_import(database, PRICES, FILE, mode=Mode.INSERT).told == told
+
+
+def test_importers_that_write_for_themselves_get_no_rows_without_what_the_table_demands(database: Database) -> None:
+    class Prices(WholeFileImporter):
+        target = "product"
+        key = "sku"
+        on_match = Update()
+        sku, ean, name_, price = Text(), Text(), Text(), Decimal(places=2)
+
+        def process(self, rows: Any, connection: Any) -> Any:
+            return [RowOutcome(number, Status.UPDATED) for number in rows["number"]]
+
+    sql(database, PRODUCT)
+    assert run_import(database, Prices, "sku,ean,name,price\na,1,,3\nb,2,Bolt,3\n").told == [
+        "failed REQUIRED",
+        "updated",
+    ]
 
 
 def test_what_a_trigger_fills_is_not_missing(database: Database) -> None:

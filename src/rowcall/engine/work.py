@@ -12,7 +12,21 @@ from rowcall.engine.lookup_tables import require_lookup_tables
 from rowcall.engine.scratch import Scratch
 from rowcall.engine.values.answers import Answers, answers_of
 from rowcall.errors import Final
-from rowcall.importer import Choice, Fail, Field, Importer, Integer, Lookup, Skip, Text, Update, Uuid, Version
+from rowcall.importer import (
+    Choice,
+    Fail,
+    Field,
+    Importer,
+    Integer,
+    ItemImporter,
+    Lookup,
+    Skip,
+    Text,
+    Update,
+    Uuid,
+    Version,
+    WholeFileImporter,
+)
 from rowcall.importer.fields import ColumnLimits, ColumnReading
 from rowcall.model import Code, Mode, State
 from rowcall.store.edits import has_edits
@@ -298,7 +312,8 @@ def limits_of(importer: type[Importer], target: Target, mode: Mode | None) -> di
     """
     if target is NO_TARGET:
         return {}
-    updates = _on_match(importer, mode) == "update"
+    staged = not issubclass(importer, ItemImporter | WholeFileImporter)  # they write for themselves
+    updates = staged and _on_match(importer, mode) == "update"
     always = importer.keys[0] if len(importer.keys) == 1 else ()
     return {
         name: _limits(target.columns[field.column], may_be_blank=updates and name not in always)
