@@ -207,3 +207,9 @@ def test_temporary_files_are_gone_when_reading_ends(tmp_path: Path, monkeypatch:
     with pytest.raises(FileRefused):
         read(path)
     assert list(scratch.iterdir()) == []
+
+
+def test_an_object_in_one_line_is_a_document_where_its_records_are_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes(b'{"rows":[{"a":"1"},{"a":"2"}]}\n')
+    assert read(path, ReadOptions(records="rows")).values == [("1",), ("2",)]

@@ -83,7 +83,7 @@ def detect(file: LocalFile, options: ReadOptions, folder: Path) -> Found:
         else:
             file, more = inflate(file, layer or "", limits, folder)
             notes += more
-    found, why = (options.format, "given") if options.format else _format(file, head, options.encoding)
+    found, why = (options.format, "given") if options.format else _format(file, head, options)
     notes += _mismatch(file.name, found)
     compression = Fact(" in ".join(reversed(layers)), "first bytes") if layers else None
     return Found(file, found, why, compression, tuple(notes))
@@ -144,7 +144,7 @@ def _workbook(names: set[str]) -> Format | None:
     return Format.ODS if {"content.xml", "mimetype"} <= names else None
 
 
-def _format(file: LocalFile, head: bytes, encoding: str | None) -> tuple[Format, str]:
+def _format(file: LocalFile, head: bytes, options: ReadOptions) -> tuple[Format, str]:
     if head.startswith(b"PK"):
         return _zip_format(file)
     if head.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
@@ -155,8 +155,8 @@ def _format(file: LocalFile, head: bytes, encoding: str | None) -> tuple[Format,
         return Format.PARQUET, "first bytes PAR1"
     if head.startswith(b"ARROW1") or (head.startswith(b"\xff\xff\xff\xff") and len(head) > 8 and head[7] == 0):
         return Format.ARROW, "an Arrow message"
-    _refuse_others(head, encoding)
-    return _text_format(file, head, encoding)
+    _refuse_others(head, options.encoding)
+    return _text_format(file, head, options)
 
 
 def _zip_format(file: LocalFile) -> tuple[Format, str]:
@@ -195,8 +195,8 @@ def _unknown(what: str) -> FileRefused:
     )
 
 
-def _text_format(file: LocalFile, head: bytes, given: str | None) -> tuple[Format, str]:
-    encoding, mark = find_encoding(file.path, given)
+def _text_format(file: LocalFile, head: bytes, options: ReadOptions) -> tuple[Format, str]:
+    encoding, mark = find_encoding(file.path, options.encoding)
     text = head[mark:].decode(encoding.value, "ignore").lstrip()
     if not text:
         return Format.CSV, "text"
@@ -204,7 +204,9 @@ def _text_format(file: LocalFile, head: bytes, given: str | None) -> tuple[Forma
     if opening == "[" and (not following or following in '{[]"-0123456789tfn'):
         return Format.JSON, "starts like a JSON array"
     if opening == "{" and (not following or following in '"}'):
-        return (Format.NDJSON, "a JSON object on each line") if _is_line_json(text) else (Format.JSON, "a JSON object")
+        alone = bool(options.records) and "\n" not in text.rstrip()  # which lie in it, then
+        lines = _is_line_json(text) and not alone
+        return (Format.NDJSON, "a JSON object on each line") if lines else (Format.JSON, "a JSON object")
     return Format.CSV, "text"
 
 
