@@ -304,18 +304,19 @@ def test_of_two_hundred_streams_at_once_that_nobody_reads_a_few_are_open(site: S
 
 def test_a_stream_that_nobody_reads_is_given_up(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     job = sent(site).json()["id"]
-    numbers = iter(range(10**6))
+    looks: list[int] = []
     monkeypatch.setattr(events, "_STALLED", 0.2)
     monkeypatch.setattr(events, "_EVERY", 0.01)
 
     def large(_: object, __: object, last_event: int) -> events._Look:
-        return events._Look("x" * 1_000_000, str(next(numbers)), last_event, ended=False)
+        looks.append(last_event)
+        return events._Look("x" * 1_000_000, str(len(looks)), last_event, ended=False)
 
     monkeypatch.setattr(events, "_seen", large)
     watch: events.Watch = site.app.state.watch
     with closing(dialled(site, streaming(job))) as stream:
         assert stream.recv(12) == b"HTTP/1.1 200"
-        until(watch._streams.total)
+        until(lambda: looks)  # there may be no stream any more by then
         until(lambda: not watch._streams.total())
 
 
