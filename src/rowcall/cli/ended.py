@@ -46,8 +46,10 @@ class End:
 def tell_end(end: End, failure: RowcallError | None, *, as_json: bool) -> NoReturn:
     """Tell how it ended, and end the command with the code that says the same."""
     job = end.job
-    if as_json or failure is None:
-        _tell(end, failure, as_json=as_json)
+    if as_json:
+        tell(_document(end, failure))
+    elif failure is None:
+        _show(screen(), end)
     elif job.counts.done:
         say(f"Job {job.number} has {job.counts.done:,} of {job.counts.rows:,} rows done.")
     elif job.state == State.FAILED:
@@ -55,13 +57,6 @@ def tell_end(end: End, failure: RowcallError | None, *, as_json: bool) -> NoRetu
     if failure:
         raise failure
     raise typer.Exit(_exit_code(job))
-
-
-def _tell(end: End, failure: RowcallError | None, *, as_json: bool) -> None:
-    if as_json:
-        tell(_document(end, failure))
-    else:
-        _show(screen(), end)
 
 
 def waits_for_submit(number: str, server: str | None = None) -> Final:
